@@ -1,0 +1,237 @@
+"""The agent's loop: one thread, one poll, one channel.
+
+stdin is the life line. Its end, or no beat for 10 s, ends the agent at once; so does a reader that is gone.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import select
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from . import frames, gpus, hostinfo, processes, tails
+
+PROTOCOL = 1
+SILENCE_S = 10.0
+"""Without a beat for this long the console is dead or frozen."""
+SCAN_S = 2.0
+SCAN_YOUNG_S = 0.5
+"""While the first servers appear, look more often."""
+TAIL_LIVELY_S = 0.1
+TAIL_QUIET_S = 0.25
+READ_SIZE = 65536
+
+Clock = Callable[[], float]
+
+
+class Agent:
+    """Everything the agent knows, driven by `step`."""
+
+    def __init__(self, options: Dict[str, Any], writer: frames.FrameWriter, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._writer = writer
+        self._interval = bounded_interval(options.get("interval", 1.0))
+        self._host = hostinfo.HostInfo()
+        self._gpus = gpus.GpuSampler(self._interval)
+        self._scan = processes.ProcessScan(only_env=options.get("only_env"))
+        self._tails: Dict[str, tails.Tail] = {}
+        self._seq = 0
+        self._last_servers: Optional[List[Dict[str, Any]]] = None
+        now = clock()
+        self._beat_at = now
+        self._sample_at = now
+        self._scan_at = now
+        self._tail_at = now
+        self._lively_until = now
+
+    def start(self) -> None:
+        """Say hello and begin to read the GPUs."""
+        self._writer.put(hello())
+        self._gpus.start()
+
+    def obey(self, order: Dict[str, Any]) -> None:
+        """Carry out one frame of the console's. An unknown order is answered, not fatal."""
+        self._beat_at = self._clock()
+        name = str(order.get("op"))
+        action = {"beat": self._beat, "interval": self._set_interval, "tail": self._tail, "untail": self._untail}
+        if name in action:
+            action[name](order)
+        else:
+            self._writer.put({"kind": "reply", "id": order.get("id"), "error": "unknown order %r" % name})
+
+    def _beat(self, order: Dict[str, Any]) -> None:
+        """A beat that carries an id is answered, which measures the way there and back."""
+        if "id" in order:
+            self._writer.put({"kind": "reply", "id": order["id"]})
+
+    def _set_interval(self, order: Dict[str, Any]) -> None:
+        self._interval = bounded_interval(order["seconds"])
+        self._gpus.set_interval(self._interval)
+        self._sample_at = self._clock()
+
+    def _tail(self, order: Dict[str, Any]) -> None:
+        resume = None
+        if "inode" in order:
+            resume = (int(order["dev"]), int(order["inode"]), int(order["offset"]))
+        name = str(order["tail"])
+        self._tails[name] = tails.Tail(name, str(order["path"]), lines=int(order.get("lines", 2000)), resume=resume)
+        self._tail_at = self._clock()
+
+    def _untail(self, order: Dict[str, Any]) -> None:
+        tail = self._tails.pop(str(order["tail"]), None)
+        if tail is not None:
+            tail.close()
+
+    def abandoned(self) -> bool:
+        """True when the console has been silent for too long."""
+        return self._clock() - self._beat_at > SILENCE_S
+
+    def step(self) -> float:
+        """Do what is due; returns the seconds until something is due again."""
+        now = self._clock()
+        if now >= self._scan_at:
+            self._look_for_servers(now)
+        if now >= self._sample_at:
+            self._take_sample(now)
+        if now >= self._tail_at and self._writer.idle:
+            self._pump_tails(now)
+        due = min(self._scan_at, self._sample_at, self._beat_at + SILENCE_S + 0.1)
+        if self._tails and self._writer.idle:
+            due = min(due, self._tail_at)
+        return max(0.0, due - self._clock())
+
+    def _take_sample(self, now: float) -> None:
+        self._seq += 1
+        report = self._gpus.report()
+        for gpu in report["gpus"]:
+            for process in gpu.get("processes") or ():
+                process["server_pid"] = self._scan.owner_of(process["pid"])
+        self._writer.put_sample(
+            {
+                "kind": "sample",
+                "seq": self._seq,
+                "dropped": self._writer.dropped,
+                "host": self._host.sample(),
+                "gpu": report,
+            }
+        )
+        # Late once is late once: no burst of samples makes up for a stall.
+        self._sample_at = max(self._sample_at + self._interval, now + self._interval / 2)
+
+    def _look_for_servers(self, now: float) -> None:
+        servers = self._scan.servers()
+        if self._last_servers is None or settled(servers) != settled(self._last_servers):
+            self._writer.put({"kind": "servers", "servers": servers, "time": time.time()})
+            self._last_servers = servers
+        self._scan_at = now + (SCAN_S if servers else SCAN_YOUNG_S)
+
+    def _pump_tails(self, now: float) -> None:
+        """Read one chunk of each tail that has one; come back at once while there is more."""
+        if any([self._pump(tail) for tail in self._tails.values()]):
+            self._lively_until = now + 5.0
+            self._tail_at = now
+        else:
+            self._tail_at = now + (TAIL_LIVELY_S if now < self._lively_until else TAIL_QUIET_S)
+
+    def _pump(self, tail: tails.Tail) -> bool:
+        for event in tail.poll():
+            self._writer.put(event)
+        chunk = tail.read(READ_SIZE)
+        if chunk is None:
+            return False
+        self._writer.put(*chunk)
+        return True
+
+
+def settled(servers: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """The list without what flickers: a running process is R or S from one look to the next."""
+    return [dict(server, state="S" if server["state"] in "RSI" else server["state"]) for server in servers]
+
+
+def bounded_interval(seconds: float) -> float:
+    """The telemetry interval, held within 0.2 to 10 s."""
+    return min(10.0, max(0.2, float(seconds)))
+
+
+def boot_id() -> Optional[str]:
+    """The kernel's id of this boot, which makes a pid and its start unique."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as source:
+            return source.read().strip()
+    except OSError:
+        return None
+
+
+def user_name() -> str:
+    """Who the agent runs as; a uid without a name is given as a number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def hello() -> Dict[str, Any]:
+    """The first frame: who and where the agent is."""
+    return {
+        "kind": "hello",
+        "protocol": PROTOCOL,
+        "pid": os.getpid(),
+        "python": sys.executable,
+        "python_version": platform.python_version(),
+        "user": user_name(),
+        "uid": os.getuid(),
+        "hostname": socket.gethostname(),
+        "boot_id": boot_id(),
+        "time": time.time(),
+    }
+
+
+def orders(reader: frames.FrameReader, fd: int) -> Iterator[Dict[str, Any]]:
+    """The frames that one read completes. Raises EOFError when the console has gone."""
+    data = os.read(fd, READ_SIZE)
+    if not data:
+        raise EOFError
+    for header, _ in reader.feed(data):
+        yield header
+
+
+def converse(agent: Agent, writer: frames.FrameWriter, stdin: int, stdout: int) -> None:
+    """Serve until the console has gone. Raises EOFError, BrokenPipeError or BrokenFrame then."""
+    reader = frames.FrameReader()
+    poll = select.poll()
+    poll.register(stdin, select.POLLIN)
+    while not agent.abandoned():
+        wait_s = agent.step()
+        writer.flush()
+        poll.register(stdout, 0 if writer.idle else select.POLLOUT)
+        for fd, event in poll.poll(int(wait_s * 1000) + 1 if wait_s else 0):
+            if fd == stdin:
+                for order in orders(reader, stdin):
+                    agent.obey(order)
+            elif event & (select.POLLERR | select.POLLHUP):
+                raise BrokenPipeError
+
+
+def serve(stdin: int, stdout: int, options: Dict[str, Any]) -> None:
+    """Run the agent over two descriptors; does not return.
+
+    os._exit, because a GPU read that hangs in the driver must not keep the process.
+    """
+    os.set_blocking(stdout, False)
+    writer = frames.FrameWriter(stdout)
+    agent = Agent(options, writer)
+    agent.start()
+    try:
+        converse(agent, writer, stdin, stdout)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except frames.BrokenFrame as error:
+        sys.stderr.write("agent: %s\n" % error)
+        sys.stderr.flush()
+        os._exit(3)
+    os._exit(0)

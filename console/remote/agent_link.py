@@ -1,0 +1,178 @@
+"""The conversation with the agent: start it, keep it alive, take its frames.
+
+One channel carries everything, so sshd's MaxSessions is no limit. The console beats every 3 s; an agent that
+hears nothing for 10 s ends itself, and an agent that says nothing for three intervals and 10 s counts as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import secrets
+import time
+from collections.abc import AsyncIterator
+
+from console.domain.errors import AgentFailed, ConnectionLost
+from console.remote import frames
+from console.remote.agent_parcel import AgentOptions, parcel, start_script
+from console.remote.frames import Frame, FrameBuffer, Hello, Reply
+from console.remote.host import ByteChannel, Host
+
+PROTOCOL = 1
+START_LIMIT_S = 15.0
+BEAT_S = 3.0
+SILENCE_S = 10.0
+READ_SIZE = 262144
+LONGEST_BANNER = 1 << 20
+
+
+class AgentLink:
+    """A running agent. Use `async with await AgentLink.start(host, options)`."""
+
+    def __init__(self, channel: ByteChannel, hello: Hello, buffer: FrameBuffer, early: list[Frame]) -> None:
+        self._channel = channel
+        self._buffer = buffer
+        self._early = early
+        self._beats = asyncio.create_task(self._beat(), name="agent beats")
+        self._asked: dict[int, float] = {}
+        self._ids = itertools.count(1)
+        self.hello = hello
+        self.rtt_s: float | None = None
+        """The last measured way to the agent and back, in seconds."""
+
+    @classmethod
+    async def start(cls, host: Host, options: AgentOptions, python: str | None = None) -> AgentLink:
+        """Start the agent on a connected host.
+
+        Raises AgentFailed when no Python can be used or the agent does not answer within 15 s, ConnectionLost
+        when the connection ends meanwhile.
+        """
+        channel = await host.run_shell()
+        try:
+            async with asyncio.timeout(START_LIMIT_S):
+                rest = await _boot(channel, host, options, python)
+                return await cls._greet(channel, host, rest)
+        except TimeoutError as error:
+            channel.close()
+            raise AgentFailed(
+                "the agent did not start within 15 s",
+                where=host.name,
+                cause="the host is overloaded, or its login shell does not run commands",
+                next_step=f"try `ssh {host.name} python3 -V` by hand",
+            ) from error
+        except BaseException:
+            channel.close()
+            raise
+
+    @classmethod
+    async def _greet(cls, channel: ByteChannel, host: Host, rest: bytes) -> AgentLink:
+        buffer = FrameBuffer()
+        seen = list(buffer.feed(rest))
+        while not seen:
+            seen = list(buffer.feed(await _more(channel, host)))
+        hello = seen.pop(0)
+        if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
+            raise AgentFailed("the agent speaks another protocol", where=host.name)
+        return cls(channel, hello, buffer, seen)
+
+    async def __aenter__(self) -> AgentLink:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def frames(self, silence_s: float = SILENCE_S) -> AsyncIterator[Frame]:
+        """Every frame, until the link ends. Raises ConnectionLost or AgentFailed then."""
+        for frame in self._early:
+            yield frame
+        while True:
+            try:
+                async with asyncio.timeout(silence_s):
+                    data = await self._channel.read(READ_SIZE)
+            except TimeoutError as error:
+                raise ConnectionLost(
+                    f"the agent was silent for {silence_s:.0f} s", cause="the host or the network stands still"
+                ) from error
+            if not data:
+                raise ConnectionLost("the agent ended", cause=await self._channel.ended())
+            for frame in self._buffer.feed(data):
+                if isinstance(frame, Reply):
+                    self._note_reply(frame)
+                else:
+                    yield frame
+
+    async def send(self, op: str, **fields: object) -> None:
+        """Give an order. Raises ConnectionLost."""
+        await self._channel.write(frames.encode({"op": op, **fields}))
+
+    async def close(self) -> None:
+        """End the agent: its stdin ends, and so does it."""
+        self._beats.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._beats
+        self._channel.close()
+
+    async def _beat(self) -> None:
+        with contextlib.suppress(ConnectionLost):
+            while True:
+                number = next(self._ids)
+                self._asked = {number: time.monotonic()}
+                await self.send("beat", id=number)
+                await asyncio.sleep(BEAT_S)
+
+    def _note_reply(self, reply: Reply) -> None:
+        asked = self._asked.pop(reply.id or 0, None)
+        if asked is not None:
+            self.rtt_s = time.monotonic() - asked
+
+
+async def _boot(channel: ByteChannel, host: Host, options: AgentOptions, python: str | None) -> bytes:
+    """Start Python and send the parcel; returns what came after the mark."""
+    mark = f"dsv4-{secrets.token_hex(8)}"
+    await channel.write(start_script(mark, python))
+    answer, rest = await _answer_after(mark.encode(), channel, host)
+    if answer == b"none":
+        raise AgentFailed(
+            "no usable Python on the host",
+            where=host.name,
+            cause="neither a running SGLang server nor PATH has a Python of 3.8 or later",
+            next_step=f'name one in config.toml: [hosts.{host.name}] python = "/path/to/python3"',
+        )
+    if answer == b"unusable":
+        raise AgentFailed(
+            f"{python} is not a usable Python of 3.8 or later",
+            where=host.name,
+            next_step=f"correct `python` under [hosts.{host.name}] in config.toml, or leave it out",
+        )
+    await channel.write(parcel(options))
+    return rest
+
+
+async def _answer_after(mark: bytes, channel: ByteChannel, host: Host) -> tuple[bytes, bytes]:
+    """The word behind the mark, past whatever start-up files printed, and the bytes after its line."""
+    seen = b""
+    while True:
+        _, found, tail = seen.partition(b"\n" + mark + b" ")
+        word, ended, rest = tail.partition(b"\n")
+        if found and ended:
+            return word, rest
+        if len(seen) > LONGEST_BANNER:
+            raise AgentFailed(
+                "the login shell prints without end",
+                where=host.name,
+                next_step="make its start-up files silent for commands",
+            )
+        seen += await _more(channel, host)
+
+
+async def _more(channel: ByteChannel, host: Host) -> bytes:
+    data = await channel.read(READ_SIZE)
+    if not data:
+        raise AgentFailed(
+            "the agent could not be started",
+            where=host.name,
+            cause=await channel.ended(),
+            next_step=f"try `ssh {host.name} /bin/sh` by hand: its start-up files may end the shell",
+        )
+    return data

@@ -1,0 +1,130 @@
+"""The console's side of the agent's wire format (described in console/agent/__init__.py)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from console.domain.errors import AgentFailed
+from console.domain.gpu import Sample
+from console.domain.server import ServerProcess
+
+LENGTHS = struct.Struct(">II")
+LARGEST = 16 << 20
+"""No frame is larger; a larger length means that something else is talking."""
+
+
+class Hello(msgspec.Struct, frozen=True, tag_field="kind", tag="hello"):
+    """The agent's first frame."""
+
+    protocol: int
+    pid: int
+    python: str
+    python_version: str
+    user: str
+    uid: int
+    hostname: str
+    time: float
+    boot_id: str | None = None
+
+
+class ServersFound(msgspec.Struct, frozen=True):
+    """All servers on the host, whenever the set changes."""
+
+    servers: tuple[ServerProcess, ...]
+    time: float
+
+
+class LogBytes(msgspec.Struct, frozen=True):
+    """Bytes of a followed file, and where they stood."""
+
+    tail: str
+    dev: int
+    inode: int
+    offset: int
+    data: bytes = b""
+
+
+class TailEvent(msgspec.Struct, frozen=True):
+    """What happened to a followed file."""
+
+    tail: str
+    event: Literal["opened", "rotated", "truncated", "missing", "denied", "gone"]
+    path: str | None = None
+    dev: int | None = None
+    inode: int | None = None
+    offset: int | None = None
+    detail: str | None = None
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The answer to an order that carried an id."""
+
+    id: int | None = None
+    error: str | None = None
+
+
+Frame = Hello | Sample | ServersFound | LogBytes | TailEvent | Reply
+
+_TYPES: dict[str, type[Frame]] = {
+    "hello": Hello,
+    "sample": Sample,
+    "servers": ServersFound,
+    "log": LogBytes,
+    "tail": TailEvent,
+    "reply": Reply,
+}
+
+
+class _Kind(msgspec.Struct):
+    kind: str
+
+
+def encode(header: dict[str, object]) -> bytes:
+    """An order to the agent as one frame without a body."""
+    text = msgspec.json.encode(header)
+    return LENGTHS.pack(len(text), 0) + text
+
+
+def decode(header: bytes, body: bytes) -> Frame:
+    """One frame as a value. Raises AgentFailed when it is not one of ours."""
+    try:
+        kind = _TYPES[msgspec.json.decode(header, type=_Kind).kind]
+        frame = msgspec.json.decode(header, type=kind)
+    except (msgspec.DecodeError, KeyError) as error:
+        raise AgentFailed(
+            "the agent sent a frame that this console does not understand",
+            cause=str(error),
+            next_step="report this with the output of `dsv4-console --version`",
+        ) from error
+    return msgspec.structs.replace(frame, data=body) if isinstance(frame, LogBytes) else frame
+
+
+class FrameBuffer:
+    """Bytes in, in pieces of any size; whole frames out."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yield each frame that `data` completes. Raises AgentFailed on nonsense."""
+        self._buffer += data
+        start = 0
+        while len(self._buffer) - start >= LENGTHS.size:
+            header_size, body_size = LENGTHS.unpack_from(self._buffer, start)
+            if header_size + body_size > LARGEST:
+                raise AgentFailed(
+                    "what the host sends is not the agent's format",
+                    cause="a program writes into the agent's output",
+                    next_step="look at the login shell's start-up files on the host",
+                )
+            middle = start + LENGTHS.size + header_size
+            end = middle + body_size
+            if len(self._buffer) < end:
+                break
+            yield decode(bytes(self._buffer[start + LENGTHS.size : middle]), bytes(self._buffer[middle:end]))
+            start = end
+        del self._buffer[:start]
