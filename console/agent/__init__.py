@@ -8,7 +8,7 @@ Wire format, both ways: 4 bytes big-endian length of the JSON header, 4 bytes bi
 the header (UTF-8 JSON object), the body (raw bytes, empty but for log chunks).
 
 Frames to the console, by header["kind"]:
-    hello    protocol, pid, python, python_version, user, uid, hostname, boot_id, time
+    hello    protocol, pid, python, python_version, user, uid, hostname, boot_id, time, utc_offset_s
     sample   the fields of console.domain.gpu.Sample
     servers  {"servers": [fields of console.domain.server.ServerProcess, ...], "note": str | null}
     log      {"tail": id, "dev": int, "inode": int, "offset": int} and the bytes found at that offset

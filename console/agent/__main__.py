@@ -28,6 +28,9 @@ class JsonLines:
 
     put_sample = put
 
+    def flush(self) -> None:
+        """Nothing waits."""
+
 
 def print_samples(interval: float, count: int) -> None:
     """Print `count` samples (0: without end), and the servers found."""

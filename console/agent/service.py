@@ -25,6 +25,8 @@ SCAN_YOUNG_S = 0.5
 TAIL_LIVELY_S = 0.1
 TAIL_QUIET_S = 0.25
 READ_SIZE = 65536
+ONLY_ENV = "DSV4_AGENT_ONLY_ENV"
+"""`NAME=value`: a host that sets this shows only processes with that entry in their environment (the demo)."""
 
 Clock = Callable[[], float]
 
@@ -38,7 +40,7 @@ class Agent:
         self._interval = bounded_interval(options.get("interval", 1.0))
         self._host = hostinfo.HostInfo()
         self._gpus = gpus.GpuSampler(self._interval)
-        self._scan = processes.ProcessScan(only_env=options.get("only_env"))
+        self._scan = processes.ProcessScan(only_env=options.get("only_env") or os.environ.get(ONLY_ENV))
         self._tails: Dict[str, tails.Tail] = {}
         self._seq = 0
         self._last_servers: Optional[List[Dict[str, Any]]] = None
@@ -50,8 +52,9 @@ class Agent:
         self._lively_until = now
 
     def start(self) -> None:
-        """Say hello and begin to read the GPUs."""
+        """Say hello, before any telemetry can overtake it, and begin to read the GPUs."""
         self._writer.put(hello())
+        self._writer.flush()
         self._gpus.start()
 
     def obey(self, order: Dict[str, Any]) -> None:
@@ -188,6 +191,7 @@ def hello() -> Dict[str, Any]:
         "hostname": socket.gethostname(),
         "boot_id": boot_id(),
         "time": time.time(),
+        "utc_offset_s": time.localtime().tm_gmtoff,
     }
 
 

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from console.domain.errors import AgentFailed, ConnectionLost
 from console.remote import frames
@@ -82,7 +82,7 @@ class AgentLink:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def frames(self, silence_s: float = SILENCE_S) -> AsyncIterator[Frame]:
+    async def frames(self, silence_s: float = SILENCE_S) -> AsyncGenerator[Frame, None]:
         """Every frame, until the link ends. Raises ConnectionLost or AgentFailed then."""
         for frame in self._early:
             yield frame

@@ -91,8 +91,6 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     interval: float = 1.0
     """Seconds between samples, 0.2 to 10."""
-    only_env: str | None = None
-    """`NAME=value`: see only processes whose environment holds this entry (the demo host's own)."""
 
 
 def start_script(mark: str, python: str | None) -> bytes:

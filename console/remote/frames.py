@@ -29,6 +29,8 @@ class Hello(msgspec.Struct, frozen=True, tag_field="kind", tag="hello"):
     hostname: str
     time: float
     boot_id: str | None = None
+    utc_offset_s: float = 0.0
+    """The host's zone east of UTC, in seconds: log lines have its wall clock."""
 
 
 class ServersFound(msgspec.Struct, frozen=True):

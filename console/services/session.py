@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 
 import msgspec
 
@@ -22,8 +23,9 @@ LONGEST_WAIT_S = 3.0
 STEADY_S = 30.0
 """A connection that lived this long was a good one: the next wait starts small again."""
 
-HOPELESS = (AuthenticationFailed, HostKeyChanged, HostKeyUnknown)
-"""Trying again would not help, and may lock the account."""
+REFUSED_WAIT_S = 30.0
+REFUSALS = (AuthenticationFailed, HostKeyChanged, HostKeyUnknown)
+"""Quick retries would not help, and may lock the account."""
 
 
 class LinkUp(msgspec.Struct, frozen=True):
@@ -34,11 +36,10 @@ class LinkUp(msgspec.Struct, frozen=True):
 
 
 class LinkDown(msgspec.Struct, frozen=True):
-    """Not connected. `retry_at` is on the monotonic clock; None when no retry will come by itself."""
+    """Not connected. `retry_at` is on the monotonic clock; None when there is none: it was the first attempt."""
 
     error: HostError
     retry_at: float | None
-    ever_up: bool
 
 
 Event = LinkUp | LinkDown | Frame
@@ -52,45 +53,48 @@ def waits() -> Iterator[float]:
         wait = min(LONGEST_WAIT_S, wait * 2)
 
 
-async def session(open_host: OpenHost, options: AgentOptions, python: str | None) -> AsyncIterator[Event]:
+async def session(open_host: OpenHost, options: AgentOptions, python: str | None) -> AsyncGenerator[Event, None]:
     """Connect, yield what the agent says, and connect again for ever.
 
-    Ends only after a LinkDown without a retry: a first attempt that failed, or a refusal that will not change.
+    Ends only when the first attempt fails: whoever asked for the host should be told, not kept waiting.
     """
     pauses = waits()
     ever_up = False
     while True:
         started = time.monotonic()
         try:
-            async for event in _one_connection(open_host, options, python):
-                if isinstance(event, LinkUp):
-                    ever_up = True
-                    # The search for a Python need not be made again on this host.
-                    python = event.link.hello.python
-                yield event
+            # aclosing: a generator that is merely dropped would close its connection some time later.
+            async with aclosing(_one_connection(open_host, options, python)) as events:
+                async for event in events:
+                    if isinstance(event, LinkUp):
+                        ever_up = True
+                        # The search for a Python need not be made again on this host.
+                        python = event.link.hello.python
+                    yield event
             return
         except HostError as error:
             if time.monotonic() - started > STEADY_S:
                 pauses = waits()
-            if not ever_up or isinstance(error, HOPELESS):
-                yield LinkDown(error, None, ever_up)
+            if not ever_up:
+                yield LinkDown(error, None)
                 return
             if isinstance(error, AgentFailed):
                 python = None
-            wait = next(pauses)
-            yield LinkDown(error, time.monotonic() + wait, ever_up)
+            wait = REFUSED_WAIT_S if isinstance(error, REFUSALS) else next(pauses)
+            yield LinkDown(error, time.monotonic() + wait)
             await asyncio.sleep(wait)
 
 
 async def _one_connection(
     open_host: OpenHost, options: AgentOptions, python: str | None
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     host = open_host()
     try:
         await host.connect()
         async with await AgentLink.start(host, options, python) as link:
             yield LinkUp(host, link)
-            async for frame in link.frames(silence_s=10.0 + 3 * options.interval):
-                yield frame
+            async with aclosing(link.frames(silence_s=10.0 + 3 * options.interval)) as frames:
+                async for frame in frames:
+                    yield frame
     finally:
         await host.close()

@@ -1,0 +1,72 @@
+"""The command line. Verbs are imported when they are called, so that the console's first paint waits for none."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from console import __version__
+from console.cli.options import host_options
+from console.cli.target import Given
+from console.domain.errors import ConsoleError
+
+INTERRUPTED = 130
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@host_options
+@click.version_option(__version__, "-V", "--version", prog_name="dsv4-console")
+def cli(given: Given) -> None:
+    """Watch and run DeepSeek-V4-Flash on SGLang over SSH.
+
+    Without a verb the console opens. Exit codes: 0 done, 1 failed, 2 usage or settings, 3 not running or not
+    ready, 4 host unreachable, 130 interrupted.
+    """
+    context = click.get_current_context()
+    context.obj = given
+    if context.invoked_subcommand is None:
+        from console.cli.view import view
+
+        view(given)
+
+
+@cli.command()
+@host_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(given: Given, as_json: bool) -> None:
+    """One snapshot: GPUs, servers, throughput. Exit code 3 when nothing is ready."""
+    from console.cli.status import show_status
+
+    sys.exit(show_status(given, as_json))
+
+
+@cli.command()
+@host_options
+@click.argument("role", metavar="ROLE")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on.")
+@click.option("-n", "--lines", default=2000, show_default=True, type=click.IntRange(0, 50_000), help="How far back.")
+def logs(given: Given, role: str, follow: bool, lines: int) -> None:
+    """The log of the server with this ROLE: single, prefill, decode or router (or its port)."""
+    from console.cli.logs import show_logs
+
+    sys.exit(show_logs(given, role, follow=follow, lines=lines))
+
+
+def main() -> None:
+    """The entry point: errors become one sentence on stderr and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except ConsoleError as error:
+        print(f"dsv4-console: {error}", file=sys.stderr)
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader (head, less) has what it wanted; python would complain once more at exit.
+        sys.stderr.close()
+        code = 0
+    sys.exit(code)

@@ -1,0 +1,119 @@
+"""From a name on the command line to a host: config.toml first, then ssh_config, `local` and `demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from console.domain.errors import UsageError
+from console.domain.observation import Update
+from console.settings import HostSettings, Settings, load_settings
+
+if TYPE_CHECKING:
+    from console.remote.host import Host
+
+
+class Given(msgspec.Struct, frozen=True):
+    """The options that stand before or after every verb; None where not given."""
+
+    host: str | None = None
+    demo: bool = False
+    readonly: bool = False
+    config: Path | None = None
+
+    def over(self, other: Given) -> Given:
+        """These options, completed by those of an outer command."""
+        return Given(
+            host=self.host or other.host,
+            demo=self.demo or other.demo,
+            readonly=self.readonly or other.readonly,
+            config=self.config or other.config,
+        )
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The host that was asked for, and how to open it."""
+
+    name: str
+    demo: bool
+    host: HostSettings
+    readonly: bool
+    settings: Settings
+    open_host: Callable[[], Host]
+
+    async def updates(self, log_lines: int = 2000) -> AsyncGenerator[Update, None]:
+        """Watch the host, its logs from the last `log_lines` lines on.
+
+        asyncssh and httpx are imported here, in a thread: a screen that is already there stays responsive.
+        """
+        telemetry = await asyncio.to_thread(importlib.import_module, "console.services.telemetry")
+        await asyncio.to_thread(importlib.import_module, "console.remote.ssh")
+        identity = telemetry.Identity(
+            name=self.name, demo=self.demo, readonly=self.readonly, protected=self.host.protected
+        )
+        options = telemetry.AgentOptions(interval=self.host.interval_s)
+        watch = telemetry.HostWatch(identity, self.open_host, options, self.host.python, log_lines)
+        async with aclosing(watch.updates()) as updates:
+            async for update in updates:
+                yield update
+
+
+def choose(given: Given) -> Target:
+    """The target of a command line. Raises UsageError and SettingsError."""
+    settings = load_settings(given.config)
+    name = _name(given, settings)
+    host = settings.hosts.get(name, HostSettings())
+    if name == "local" and host.python is None:
+        # The console's own Python has nvidia-ml-py.
+        host = msgspec.structs.replace(host, python=sys.executable)
+    return Target(
+        name=name,
+        demo=name == "demo",
+        host=host,
+        readonly=given.readonly or host.readonly,
+        settings=settings,
+        open_host=_opener(name, host),
+    )
+
+
+def _name(given: Given, settings: Settings) -> str:
+    if given.demo and given.host not in (None, "demo"):
+        raise UsageError(
+            f"--demo and --host {given.host} name two hosts", next_step="leave one of them out"
+        )
+    if given.demo:
+        return "demo"
+    name = given.host or settings.default_host
+    if name:
+        return name
+    if len(settings.hosts) == 1:
+        return next(iter(settings.hosts))
+    raise UsageError(
+        "no host is named",
+        next_step="give --host NAME (any name of ~/.ssh/config, or local), set default_host in config.toml, or try --demo",
+    )
+
+
+def _opener(name: str, host: HostSettings) -> Callable[[], Host]:
+    if name == "demo":
+        from console.cli.demo_host import DemoProcess
+
+        return DemoProcess().open_host
+
+    def open_host() -> Host:
+        if name == "local":
+            from console.remote.local import LocalHost
+
+            return LocalHost()
+        from console.remote.ssh import SshHost
+
+        return SshHost(host.ssh or name, name=name)
+
+    return open_host

@@ -1,0 +1,34 @@
+"""A server as the operator wants to see it: the process, and what is known of its state and load."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .server import ServerProcess
+
+ServerState = Literal["starting", "ready", "failed", "gone"]
+
+
+class ServerView(msgspec.Struct, frozen=True, kw_only=True):
+    """One server or router at one instant; None is what is not known."""
+
+    process: ServerProcess
+    state: ServerState
+    reason: str | None = None
+    """One sentence: what it is doing while it starts, why it failed, how it went."""
+    running: int | None = None
+    queued: int | None = None
+    kv_pct: float | None = None
+    """Share of the KV cache in use."""
+    gen_tok_s: float | None = None
+    prompt_tok_s: float | None = None
+    metrics_note: str | None = None
+    """Why there are no metrics, when there are none."""
+    health_note: str | None = None
+    """What the health endpoint says, when it is not plainly well."""
+    workers: str | None = None
+    """A router's workers, prefill + decode, such as `1+1`."""
+    log_note: str | None = None
+    """Why its log cannot be followed, or what is odd about it."""

@@ -1,0 +1,267 @@
+"""One host, watched: the connection, its samples, servers, logs and rates as one stream of values."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Coroutine
+
+import msgspec
+
+from console.domain.gpu import Sample
+from console.domain.host_view import Connection, HostView
+from console.domain.observation import Ended, Servers, Update
+from console.remote.agent_link import AgentLink
+from console.remote.agent_parcel import AgentOptions
+from console.remote.frames import LogBytes, ServersFound, TailEvent
+from console.remote.sglang import SglangClient
+from console.remote.tunnel import HostTransport
+from console.services.logs import FIRST_LINES
+from console.services.metrics import Probe, no_figures
+from console.services.rates import throughput
+from console.services.runs import Run, Runs
+from console.services.session import Event, LinkDown, LinkUp, OpenHost, session
+
+WAITING_UPDATES = 256
+"""A screen that is slower than the host makes the host wait: nothing is buffered without limit."""
+RATE_S = 2.0
+TICK_S = 1.0
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the host before it is reached."""
+
+    name: str
+    demo: bool = False
+    readonly: bool = False
+    protected: bool = False
+
+
+class HostWatch:
+    """Watches one host from the first connection to the end of the generator."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        open_host: OpenHost,
+        options: AgentOptions,
+        python: str | None = None,
+        log_lines: int = FIRST_LINES,
+    ) -> None:
+        self._identity = identity
+        self._events = session(open_host, options, python)
+        self._runs = Runs(log_lines)
+        self._probes: dict[str, asyncio.Task[None]] = {}
+        self._queue: asyncio.Queue[Update] = asyncio.Queue(WAITING_UPDATES)
+        self._link: AgentLink | None = None
+        self._client: SglangClient | None = None
+        self._sample: Sample | None = None
+        self._sampled_at: float | None = None
+        self._skew_s: float | None = None
+        self._utc_offset_s = 0.0
+        self._connection: Connection = "connecting"
+        self._since = time.monotonic()
+        self._address: str | None = None
+        self._detail: str | None = None
+        self._retry_at: float | None = None
+        self._looked = False
+        self._servers_changed = False
+
+    async def updates(self) -> AsyncGenerator[Update, None]:
+        """Everything that happens; ends after `Ended`. Closing the generator closes the connection."""
+        tasks = [self._task(self._follow_events()), self._task(self._tick()), self._task(self._rate())]
+        try:
+            yield self._view()
+            while True:
+                update = await self._next(tasks)
+                yield update
+                if isinstance(update, Ended):
+                    return
+        finally:
+            self._stop_probes()
+            await _cancel([*tasks, *self._probes.values()])
+            await self._events.aclose()
+
+    async def _next(self, tasks: list[asyncio.Task[None]]) -> Update:
+        """The next update; an error in one of the tasks is raised here rather than lost."""
+        getting = asyncio.create_task(self._queue.get())
+        try:
+            await asyncio.wait([getting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done():
+                for task in tasks:
+                    if task.done():
+                        task.result()
+            return await getting
+        finally:
+            getting.cancel()
+
+    @staticmethod
+    def _task(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(work)
+
+    async def _follow_events(self) -> None:
+        async for event in self._events:
+            await self._take(event)
+        # The session has said its last word; the reader of the queue ends this task.
+        await asyncio.Event().wait()
+
+    async def _take(self, event: Event) -> None:
+        match event:
+            case Sample():
+                await self._take_sample(event)
+            case LogBytes():
+                await self._take_log(event)
+            case TailEvent():
+                await self._take_tail_event(event)
+            case ServersFound():
+                await self._take_servers(event)
+            case LinkUp():
+                await self._take_up(event)
+            case LinkDown():
+                await self._take_down(event)
+
+    async def _take_up(self, up: LinkUp) -> None:
+        self._link = up.link
+        self._client = SglangClient(HostTransport(up.host))
+        self._address = up.host.address
+        self._utc_offset_s = up.link.hello.utc_offset_s
+        self._runs.booted(up.link.hello.boot_id)
+        self._set_connection("up", None)
+        for run in self._runs:
+            await self._follow_log(run)
+        await self._queue.put(self._view())
+
+    async def _take_down(self, down: LinkDown) -> None:
+        self._link = self._client = None
+        self._retry_at = down.retry_at
+        self._set_connection("failed" if down.retry_at is None else "lost", str(down.error))
+        self._stop_probes()
+        for run in self._runs:
+            run.figures = no_figures(run.figures)
+        await self._queue.put(self._view())
+        if down.retry_at is None:
+            await self._queue.put(Ended(down.error))
+
+    async def _take_sample(self, sample: Sample) -> None:
+        now = time.monotonic()
+        self._sample, self._sampled_at = sample, now
+        self._skew_s = sample.host.time - time.time() + (self._rtt_s() or 0.0) / 2
+        await self._queue.put(sample)
+        await self._queue.put(self._view())
+
+    async def _take_servers(self, found: ServersFound) -> None:
+        new, replaced = self._runs.found(found.servers, self._utc_offset_s)
+        for run in replaced:
+            await self._forget(run)
+        for run in new:
+            await self._follow_log(run)
+        self._looked = True
+        self._start_probes()
+        await self._put_servers()
+
+    async def _take_log(self, chunk: LogBytes) -> None:
+        run = self._runs.get(chunk.tail)
+        if run is None:
+            return
+        update = run.log.take(chunk)
+        before = run.evidence
+        run.read(update.lines, time.monotonic())
+        await self._queue.put(update)
+        if run.evidence != before:
+            self._servers_changed = True
+
+    async def _take_tail_event(self, event: TailEvent) -> None:
+        run = self._runs.get(event.tail)
+        if run is None:
+            return
+        update = run.log.told(event)
+        run.read(update.lines, time.monotonic())
+        if event.event == "opened" and run.log.from_start:
+            run.opened_at_start()
+        await self._queue.put(update)
+        self._servers_changed = True
+
+    async def _follow_log(self, run: Run) -> None:
+        order = run.log.order()
+        if order is not None and self._link is not None:
+            await self._link.send("tail", **order)
+
+    async def _forget(self, run: Run) -> None:
+        probe = self._probes.pop(run.log.tail, None)
+        if probe is not None:
+            await _cancel([probe])
+        if self._link is not None:
+            await self._link.send("untail", tail=run.log.tail)
+
+    def _start_probes(self) -> None:
+        alive = {run.log.tail: run for run in self._runs.alive()}
+        for tail in self._probes.keys() - alive.keys():
+            self._probes.pop(tail).cancel()
+        if self._client is None:
+            return
+        for tail in alive.keys() - self._probes.keys():
+            probe = Probe(self._client, alive[tail], self._note_change)
+            self._probes[tail] = self._task(probe.watch())
+
+    def _stop_probes(self) -> None:
+        for probe in self._probes.values():
+            probe.cancel()
+        self._probes.clear()
+
+    def _note_change(self) -> None:
+        self._servers_changed = True
+
+    async def _put_servers(self) -> None:
+        self._servers_changed = False
+        await self._queue.put(Servers(self._runs.views(), self._looked))
+
+    async def _tick(self) -> None:
+        """What changes by itself: the age of things, and what probes found since."""
+        while True:
+            await asyncio.sleep(TICK_S / 2)
+            if self._servers_changed:
+                await self._put_servers()
+            if self._connection != "up":
+                await self._queue.put(self._view())
+
+    async def _rate(self) -> None:
+        while True:
+            await asyncio.sleep(RATE_S)
+            if self._looked:
+                await self._queue.put(throughput(list(self._runs), time.monotonic()))
+
+    def _set_connection(self, connection: Connection, detail: str | None) -> None:
+        if connection != self._connection:
+            self._connection, self._since = connection, time.monotonic()
+        self._detail = detail
+
+    def _rtt_s(self) -> float | None:
+        return None if self._link is None else self._link.rtt_s
+
+    def _view(self) -> HostView:
+        now = time.monotonic()
+        rtt_s = self._rtt_s()
+        return HostView(
+            name=self._identity.name,
+            demo=self._identity.demo,
+            readonly=self._identity.readonly,
+            protected=self._identity.protected,
+            address=self._address,
+            connection=self._connection,
+            detail=self._detail,
+            rtt_ms=None if rtt_s is None else 1000 * rtt_s,
+            retry_in_s=None if self._retry_at is None else max(0.0, self._retry_at - now),
+            since_s=now - self._since,
+            host=None if self._sample is None else self._sample.host,
+            skew_s=self._skew_s,
+            age_s=None if self._sampled_at is None else now - self._sampled_at,
+        )
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,140 @@
+"""The console as an app: it starts the watch, passes its values to the screen, and knows the keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.theme import Theme
+from textual.worker import Worker, WorkerState
+
+from console.domain.errors import ConsoleError
+from console.domain.observation import Ended, Update
+from console.ui.keymap import EVERYWHERE, bindings
+from console.ui.messages import Updated
+from console.ui.screens.dashboard import Dashboard
+from console.ui.screens.help import HelpScreen
+from console.ui.widgets.meter import Glyphs
+
+Updates = Callable[[], AsyncGenerator[Update, None]]
+
+UNHANDLED_UPDATES = 32
+"""Updates under way to the screen; more wait in the watch, and so on the host."""
+
+
+class ConsoleApp(App[ConsoleError]):
+    """Returns the error that ended it, if one did."""
+
+    TITLE = "dsv4-console"
+    CSS_PATH = Path("console.tcss")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
+
+    def __init__(
+        self,
+        updates: Updates,
+        *,
+        themes: Sequence[Theme],
+        theme: str,
+        glyphs: Glyphs,
+        keys: Mapping[str, str] | None = None,
+        notices: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self._updates = updates
+        self._notices = notices
+        self._room = asyncio.Semaphore(UNHANDLED_UPDATES)
+        self._glyphs = glyphs
+        for each in themes:
+            self.register_theme(each)
+        self._themes = [each.name for each in themes]
+        self.theme = theme
+        self.set_keymap(dict(keys or {}))
+
+    def get_default_screen(self) -> Dashboard:
+        """The dashboard is where everything starts and `q` comes back to."""
+        self.dashboard = Dashboard(self._glyphs)
+        return self.dashboard
+
+    def on_mount(self) -> None:
+        # After the first paint, because the watch imports asyncssh, httpx and what they need.
+        self.call_after_refresh(self._start_watch)
+
+    def _start_watch(self) -> None:
+        for notice in self._notices:
+            self.notify(notice, severity="warning", markup=False, timeout=15)
+        self.run_worker(self._watch(), name="watch", group="watch", exclusive=True, exit_on_error=False)
+
+    async def _watch(self) -> None:
+        async with aclosing(self._updates()) as updates:
+            async for update in updates:
+                await self._room.acquire()
+                self.post_message(Updated(update))
+
+    @on(Updated)
+    async def _show(self, message: Updated) -> None:
+        self._room.release()
+        if isinstance(message.update, Ended):
+            self.exit(message.update.error, return_code=message.update.error.exit_code)
+        else:
+            await self.dashboard.show(message.update)
+
+    @on(Worker.StateChanged)
+    def _watch_ended(self, event: Worker.StateChanged) -> None:
+        """An error that no door translated is ours: leave, and let the command line show it."""
+        error = event.worker.error
+        if event.worker.group != "watch" or event.state != WorkerState.ERROR or error is None:
+            return
+        if isinstance(error, ConsoleError):
+            self.exit(error, return_code=error.exit_code)
+        else:
+            self._handle_exception(error) if isinstance(error, Exception) else self.exit(return_code=1)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key is in the palette too."""
+        for key in EVERYWHERE:
+            if not key.id.startswith("pane-"):
+                yield SystemCommand(key.label.capitalize(), key.explained, self._runner(key.action))
+
+    def _runner(self, action: str) -> Callable[[], object]:
+        return lambda: self.run_worker(self.run_action(action), group="palette")
+
+    def action_help(self) -> None:
+        """Show all keys, or hide them again."""
+        if isinstance(self.screen, HelpScreen):
+            self.pop_screen()
+        else:
+            self.push_screen(HelpScreen())
+
+    def action_back_or_quit(self) -> None:
+        """One step back; from the dashboard, out."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif self.screen.maximized is not None:
+            self.screen.minimize()
+        else:
+            self.exit()
+
+    def action_next_theme(self) -> None:
+        """The theme after the current one."""
+        index = self._themes.index(self.theme) + 1 if self.theme in self._themes else 0
+        self.theme = self._themes[index % len(self._themes)]
+        self.notify(f"theme {self.theme}", timeout=2, markup=False)
+
+    def action_zoom(self) -> None:
+        """The focused pane alone on the screen, and back."""
+        self.dashboard.zoom()
+
+    def action_pane(self, number: int) -> None:
+        """Focus a pane by its number."""
+        self.dashboard.focus_pane(number)
+
+    def action_next_window(self) -> None:
+        """Another stretch of time on the chart."""
+        self.dashboard.next_window()

@@ -1,0 +1,178 @@
+"""The first screen: is it serving, how fast, where is the limit, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from console.domain.diagnosis import judge
+from console.domain.gpu import NO_GPUS, GpuReport, Sample
+from console.domain.host_view import HostView
+from console.domain.observation import LogUpdate, Servers, Update
+from console.domain.ownership import gpu_owners
+from console.domain.throughput import Throughput
+from console.ui.widgets.gpu_panel import GpuPanel
+from console.ui.widgets.log_deck import LogDeck
+from console.ui.widgets.meter import Glyphs
+from console.ui.widgets.server_panel import ServerPanel
+from console.ui.widgets.status_bar import StatusBar
+from console.ui.widgets.throughput_chart import ThroughputChart
+from console.ui.widgets.verdict_line import VerdictLine
+
+WIDE = 120
+"""Columns from which there are two columns of panels with borders."""
+TALL = 32
+"""Rows below which panels give up their borders and the chart its curve."""
+WINDOWS_S = (60.0, 300.0, 900.0)
+FIRST_LOG_PANE = 4
+NOBODY = "no SGLang server or router found in /proc"
+
+
+class Dashboard(Screen[None]):
+    """Shows what it is given; knows no host."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._glyphs = glyphs
+        self._report: GpuReport = NO_GPUS
+        self._servers = Servers(looked=False)
+        self._host = HostView(name="")
+
+    def compose(self) -> ComposeResult:
+        yield StatusBar(glyphs=self._glyphs, id="status")
+        with Horizontal(id="top"):
+            yield GpuPanel(glyphs=self._glyphs, id="gpus")
+            with Vertical(id="right"):
+                yield ThroughputChart(glyphs=self._glyphs, id="throughput")
+                yield ServerPanel(glyphs=self._glyphs, id="servers")
+        yield VerdictLine(glyphs=self._glyphs, id="verdict")
+        yield LogDeck(self._glyphs, first_number=FIRST_LOG_PANE, id="logs")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#gpus").border_title = "1 GPU"
+        self.query_one("#throughput").border_title = "2 Throughput"
+        self.query_one("#servers").border_title = "3 Servers"
+        self.query_one(GpuPanel).focus()
+
+    async def show(self, update: Update) -> None:
+        """Show one update of the watched host."""
+        match update:
+            case HostView():
+                self._show_host(update)
+            case Sample():
+                self._show_sample(update)
+            case Servers():
+                await self._show_servers(update)
+            case LogUpdate():
+                self.query_one(LogDeck).show_log(update)
+            case Throughput():
+                self.query_one(ThroughputChart).note = update.note
+                self.query_one(ThroughputChart).update_throughput(update)
+
+    def _show_host(self, view: HostView) -> None:
+        self._host = view
+        self.query_one(StatusBar).update_host(view)
+        lost = view.connection in ("lost", "failed") and view.age_s is not None
+        for panel in (GpuPanel, ServerPanel, ThroughputChart, VerdictLine, LogDeck):
+            self.query_one(panel).greyed = lost
+        self.query_one(GpuPanel).age_s = view.age_s or 0.0
+
+    def _show_sample(self, sample: Sample) -> None:
+        grown = len(sample.gpu.gpus) != len(self._report.gpus)
+        self._report = sample.gpu
+        self._show_gpus()
+        self._judge()
+        if grown:
+            self._lay_out()
+
+    async def _show_servers(self, servers: Servers) -> None:
+        grown = len(servers.views) != len(self._servers.views)
+        self._servers = servers
+        host = self._host.host
+        self.query_one(ServerPanel).update_servers(
+            servers.views, None if host is None else host.time, nothing=NOBODY if servers.looked else "looking…"
+        )
+        await self.query_one(LogDeck).show_servers(servers.views)
+        self._show_gpus()
+        self._judge()
+        if grown:
+            self._lay_out()
+
+    def _show_gpus(self) -> None:
+        processes = [view.process for view in self._servers.views if view.state != "gone"]
+        self.query_one(GpuPanel).update_report(self._report, gpu_owners(self._report, processes))
+
+    def _judge(self) -> None:
+        if self._servers.looked:
+            self.query_one(VerdictLine).update_verdict(judge(self._servers.views, self._report))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Give each part the rows it needs, the logs what is left."""
+        width, height = self.size
+        wide, tall = width >= WIDE, height >= TALL
+        self.set_class(wide, "-wide")
+        self.set_class(tall, "-tall")
+        rows = rows_of(height, wide=wide, tall=tall, gpus=len(self._report.gpus), servers=len(self._servers.views))
+        for selector, count in rows.items():
+            self.query_one(selector).styles.height = count
+
+    def panes(self) -> list[Widget]:
+        """The panes in the order of their numbers."""
+        return [
+            self.query_one(GpuPanel),
+            self.query_one(ThroughputChart),
+            self.query_one(ServerPanel),
+            *self.query_one(LogDeck).panes,
+        ]
+
+    def focus_pane(self, number: int) -> None:
+        """Focus pane `number`, counted from 1; a log pane comes to the front."""
+        panes = self.panes()
+        if number > len(panes):
+            return
+        pane = panes[number - 1]
+        self.query_one(LogDeck).activate(pane)
+        if self.maximized is not None and self.maximized is not pane:
+            self.maximize(pane)
+        pane.focus()
+
+    def zoom(self) -> None:
+        """The focused pane alone, and back."""
+        if self.maximized is not None:
+            self.minimize()
+        elif self.focused is not None:
+            self.maximize(self.focused)
+
+    def next_window(self) -> None:
+        """The next stretch of time for the chart."""
+        chart = self.query_one(ThroughputChart)
+        index = WINDOWS_S.index(chart.window_s) if chart.window_s in WINDOWS_S else -1
+        chart.window_s = WINDOWS_S[(index + 1) % len(WINDOWS_S)]
+
+
+def rows_of(height: int, *, wide: bool, tall: bool, gpus: int, servers: int) -> Mapping[str, int]:
+    """Rows for each part, by selector, in a terminal of so many.
+
+    One line a GPU and one for the titles always; group headers, borders and the curve where it is tall; the
+    logs get what is left, at least six rows.
+    """
+    borders = 2 if tall else 0
+    gpu_rows = max(gpus, 1) + 1 + (3 if tall else 0) + borders
+    server_rows = max(servers, 1) + borders
+    if wide:
+        top = min(max(gpu_rows, server_rows + borders + 3), max(6, height - 11))
+        return {"#top": top, "#gpus": top, "#servers": server_rows, "#throughput": max(1, top - server_rows)}
+    chart_rows = 10 if tall else 1
+    gpu_rows = min(gpu_rows, max(3, height - 10 - server_rows - chart_rows))
+    right = chart_rows + server_rows
+    return {"#top": gpu_rows + right, "#gpus": gpu_rows, "#servers": server_rows, "#throughput": chart_rows}

@@ -1,0 +1,47 @@
+"""All keys, from the one table that binds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from console.ui.keymap import EVERYWHERE, LOG, Key
+
+NAMES = {"question_mark": "?", "ctrl+p": "^p", "ctrl+r": "^r", "shift+tab": "⇧tab"}
+
+
+class HelpScreen(ModalScreen[None]):
+    """Closes with `?`, `q` or escape."""
+
+    BINDINGS = [("escape", "app.pop_screen", "close")]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help") as box:
+            box.border_title = "Keys"
+            yield Static(key_table((*EVERYWHERE, *LOG)))
+
+
+def key_table(keys: Iterable[Key]) -> Text:
+    """The keys by group; the nine pane keys are one row."""
+    text = Text()
+    group = ""
+    for key in keys:
+        if key.id.startswith("pane-") and key.id != "pane-1":
+            continue
+        if key.group != group:
+            group = key.group
+            text.append(f"{group}\n", style="bold")
+        shown, explained = ("1-9", "To a pane by its number.") if key.id == "pane-1" else (names(key), key.explained)
+        text.append(f"  {shown:<12}", style="bold")
+        text.append(f"{explained}\n")
+    return text
+
+
+def names(key: Key) -> str:
+    """The keys as a person would write them."""
+    return " ".join(NAMES.get(one, one) for one in key.keys.split(","))

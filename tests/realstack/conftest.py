@@ -1,0 +1,16 @@
+"""One real deployment for all tests of this folder: it takes most of a minute to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from stack import RealStack
+
+
+@pytest.fixture(scope="session")
+def real_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStack]:
+    """Prefill, decode and router, ready."""
+    with RealStack(tmp_path_factory.mktemp("realstack")) as stack:
+        stack.wait_ready()
+        yield stack
