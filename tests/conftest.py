@@ -36,3 +36,15 @@ def ssh_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def jump_server(tmp_path: Path, ssh_server: SshServer) -> Iterator[SshServer]:
+    """A second sshd, `bastion`, through which `behind` leads to the first."""
+    server = SshServer(tmp_path / "bastion", ssh_server.home)
+    server.trust()
+    server.add_alias("bastion")
+    ssh_server.add_alias("behind", ProxyJump="bastion")
+    server.start()
+    yield server
+    server.stop()

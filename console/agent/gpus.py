@@ -29,10 +29,10 @@ Clock = Callable[[], float]
 T = TypeVar("T")
 
 
-def open_source(roster: Roster) -> Source:
+def open_source(roster: Roster, load: Callable[[str], Any] = site_packages.load) -> Source:
     """NVML where this Python has pynvml and the driver answers it, else nvidia-smi. Raises Unavailable."""
     files = DriverFiles()
-    nvml = site_packages.load("pynvml")
+    nvml = load("pynvml")
     if nvml is None:
         return SmiSource(roster, files)
     try:

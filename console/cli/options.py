@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import click
+import msgspec
 
 from console.cli.target import Given
 
+NAMES = Given.__struct_fields__
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -26,17 +28,15 @@ def host_options(command: Callable[Concatenate[Given, P], R]) -> Callable[P, R]:
     """Give a command the host options; it gets them as one `Given`, completed by those before the verb."""
 
     @functools.wraps(command)
-    def with_given(
-        *args: P.args, host: str | None, demo: bool, readonly: bool, config: Path | None, **kwargs: P.kwargs
-    ) -> R:
-        given = Given(host=host, demo=demo, readonly=readonly, config=config)
+    def with_given(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = msgspec.convert({name: kwargs.pop(name) for name in NAMES}, Given)
         context = click.get_current_context()
         outer = context.parent.obj if context.parent is not None else None
         if isinstance(outer, Given):
             given = given.over(outer)
         return command(given, *args, **kwargs)
 
-    decorated: Callable[P, R] = with_given  # type: ignore[assignment] # click passes the options by name
+    decorated: Callable[P, R] = with_given
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -71,7 +71,7 @@ def after_health(evidence: Evidence, health: Health, note: str | None = None) ->
         evidence,
         health=health,
         health_note=note,
-        reds=0 if health == "green" else evidence.reds + 1,
+        reds=0 if health == "green" else evidence.reds + (health != "unknown"),
     )
     return msgspec.structs.replace(evidence, was_ready=evidence.was_ready or conclude(evidence)[0] == "ready")
 

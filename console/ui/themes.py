@@ -131,7 +131,7 @@ def load_themes(user_folder: Path | None = None) -> Themes:
 
 
 def native_colours(environment: Mapping[str, str]) -> bool | None:
-    """What `App(ansi_color=…)` must be for NO_COLOR to mean no colour: by itself Textual still sends greys."""
+    """`App(ansi_color=…)` for which NO_COLOR means no colour at all; by itself Textual still sends greys."""
     return True if "NO_COLOR" in environment else None
 
 

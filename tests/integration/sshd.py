@@ -8,12 +8,12 @@ import pwd
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.integration.waiting import wait_until
+
 SSHD = "/usr/sbin/sshd"
-PATIENCE_S = 10.0
 
 SERVER_OPTIONS = {
     "UsePAM": "no",
@@ -154,15 +154,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def wait_until(condition: object, otherwise: str) -> None:
-    """Wait for `condition()` to be true; AssertionError after ten seconds."""
-    assert callable(condition)
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.01)
 
 
 def descendants(pid: int) -> list[int]:

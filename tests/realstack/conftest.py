@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from stack import RealStack
+
+from tests.realstack.stack import RealStack
 
 
 @pytest.fixture(scope="session")

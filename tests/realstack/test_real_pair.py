@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import httpx
 import pytest
-import stack
-from stack import RealServer, RealStack
 
 from console.domain.metrics import Reading, parse_reading, parse_router_reading, rates
+from console.remote.sglang import Health, Readiness, SglangClient, Workers
+from tests.realstack import stack
+from tests.realstack.stack import RealServer, RealStack
 
 pytestmark = pytest.mark.realstack
 
@@ -36,6 +38,29 @@ def test_a_request_moves_the_counters_of_all_three(real_stack: RealStack) -> Non
     assert router_now.requests == requests_before + 1
     assert (router_now.workers, router_now.healthy_workers, router_now.open_breakers) == (2, 2, 0)
     assert (prefill_now.note, decode_now.note, router_now.note) == (None, None, None)
+
+
+async def test_the_client_understands_them(real_stack: RealStack) -> None:
+    decode, router = real_stack.servers["decode"], real_stack.servers["router"]
+    client = SglangClient(httpx.AsyncHTTPTransport())
+    assert await client.health(decode.port) == Health(state="green", code=200)
+    assert await client.readiness(router.port) == Readiness(state="green", healthy=2, total=2)
+    assert (await client.readiness(router.metrics_port)).state == "unknown"
+    assert (await client.readiness(decode.port)).state == "unknown"
+    assert await client.workers(router.port) == Workers(prefill=1, decode=1)
+    info = await client.server_info(decode.port)
+    assert info is not None
+    assert info.version == "0.5.15"
+    assert info.flags["disaggregation_mode"] == "decode"
+    loads = await client.loads(decode.port)
+    assert loads is not None
+    assert (loads.running, loads.queued) == (0, 0)
+    page = await client.metrics(decode.port)
+    assert parse_reading(page.text or "", at=0.0).running == 0.0
+    assert (
+        await client.metrics(router.port)
+    ).note == "metrics are off (start the server with --enable-metrics)"
+    await client.aclose()
 
 
 def test_a_server_that_dies_is_told_with_the_end_of_its_log(

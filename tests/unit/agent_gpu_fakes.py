@@ -1,5 +1,7 @@
 """A simulated NVML and a simulated nvidia-smi, for the tests of the agent's GPU telemetry."""
 
+# ruff: noqa: N802 - the calls are named as NVML names them
+
 from __future__ import annotations
 
 import json
@@ -45,6 +47,7 @@ class FakeNvml:
         self.calls: Counter[str] = Counter()
         self.init_fails: int | None = None
         self.open = 0
+        self._sampled = self.gpus[0]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("nvml") and callable(getattr(pynvml, name, None)):
@@ -139,9 +142,7 @@ class FakeNvml:
 
     def nvmlGpmSampleAlloc(self) -> Any:
         self.calls["nvmlGpmSampleAlloc"] += 1
-        sample = pynvml.c_nvmlGpmSample_t()
-        self._last: dict[int, FakeGpu] = getattr(self, "_last", {})
-        return sample
+        return pynvml.c_nvmlGpmSample_t()
 
     def nvmlGpmSampleFree(self, sample: Any) -> None:
         self.calls["nvmlGpmSampleFree"] += 1

@@ -1,8 +1,9 @@
 """Streams over one SSH connection: a program's stdin and stdout, and TCP connections made from the host.
 
-asyncssh's own streams grant the sender a fresh window for each chunk handed on, however much is still held back,
-so a slow reader grows without limit (190 MB in 5 s were measured). Here reading resumes only when everything was
-taken, and takes all that was held back at once: a stream never holds more than LIMIT and two windows.
+asyncssh grants the sender a fresh window for each chunk that it hands on, however much it still holds back, so that
+its own streams grow without limit under a slow reader (190 MB in 5 s were measured). Here reading resumes only when
+everything was taken, and LIMIT is no less than WINDOW: what was held back is all handed on before the next pause,
+and a stream never holds more than LIMIT and WINDOW together.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ class ChannelStream(asyncssh.SSHTCPSession[bytes]):
         self._channel: Any = None
         self._unread = bytearray()
         self._paused = False
-        self._resuming = False
         self._eof = False
         self._over = asyncio.Event()
         self._loss: Exception | None = None
@@ -78,7 +78,9 @@ class ChannelStream(asyncssh.SSHTCPSession[bytes]):
     def data_received(self, data: bytes, datatype: int | None) -> None:
         """asyncssh: bytes from the host."""
         self._unread += data
-        self._hold_back()
+        if len(self._unread) >= LIMIT and not self._paused:
+            self._paused = True
+            self._channel.pause_reading()
         self._news.set()
 
     def eof_received(self) -> bool:
@@ -105,20 +107,9 @@ class ChannelStream(asyncssh.SSHTCPSession[bytes]):
         taken = bytes(self._unread[:limit])
         del self._unread[:limit]
         if self._paused and not self._unread:
-            self._take_what_was_held_back()
+            self._paused = False
+            self._channel.resume_reading()
         return taken
-
-    def _take_what_was_held_back(self) -> None:
-        self._paused = False
-        self._resuming = True
-        self._channel.resume_reading()
-        self._resuming = False
-        self._hold_back()
-
-    def _hold_back(self) -> None:
-        if len(self._unread) >= LIMIT and not self._paused and not self._resuming:
-            self._paused = True
-            self._channel.pause_reading()
 
     def _end_reading(self) -> None:
         self._eof = True

@@ -27,7 +27,7 @@ Row = LogLine | Note
 
 
 class LogBuffer:
-    """The last `limit` rows. A row's position counts from 0 and stays the same when older rows are dropped."""
+    """The last `limit` rows. A row's position counts from 0 and stays when older rows are dropped."""
 
     def __init__(self, limit: int = ROW_LIMIT) -> None:
         self._rows: deque[Row] = deque(maxlen=limit)

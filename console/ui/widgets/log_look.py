@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.style import Style
+from textual.strip import Strip
 
 from console.domain.logline import LineClass
 
-from .lines import Line, Span
+from .lines import Line, Span, in_grey
 from .log_buffer import Note, Row
 from .meter import Glyphs
 from .paint import Paint, Tone
@@ -23,7 +24,7 @@ SIGNS: Mapping[Look, str] = {
     "fatal": "✖",
     "warning": "!",
     "stats": "~",
-    "progress": "›",
+    "progress": "›",  # noqa: RUF001
     "config": "=",
     "benign": "·",
     "plain": " ",
@@ -39,6 +40,9 @@ ASCII_SIGNS: Mapping[Look, str] = {
     "note": "-",
 }
 
+GUTTER = 2
+"""Cells before the text: the sign and a space. They stay when the text is scrolled sideways."""
+
 LOG_TONES: Mapping[str, Tone] = {
     "log-ready": Tone(("log-ready", "success"), bold=True),
     "log-error": Tone(("log-error", "error")),
@@ -50,13 +54,13 @@ LOG_TONES: Mapping[str, Tone] = {
     "log-benign": Tone(("log-benign", "foreground-muted")),
     "log-plain": Tone(),
     "log-note": Tone(("log-note", "accent")),
-    "mark": Tone(("primary",), badge=True),
+    "mark": Tone(("primary",), bold=True),
 }
 
-# Of a line's own prefix the date, the level (the sign says it) and a router's source file are left out.
+# Left out of a line: the date, the level (the sign says it), and where in its source a router stands.
 _SGLANG = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*)\] ")
 _ROUTER = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d) +(?:(?:TRACE|DEBUG|INFO|WARN|ERROR) )?")
-_ROUTER_SOURCE = re.compile(r"(?<=: )/\S+\.rs:\d+: ")
+_ROUTER_DETAIL = re.compile(r'(?<=: )/\S+\.rs:\d+: | version=\S+ module="\w+" request_id="[^"]*"')
 _VALUE = re.compile(r"(?<=: )([^,]+)")
 
 
@@ -65,23 +69,50 @@ class LogPaint(Paint):
 
     def style(self, tone: str) -> Style:
         if tone in LOG_TONES and tone not in self._styles:
-            self._styles[tone] = self._style(LOG_TONES[tone])
+            style = self._style(LOG_TONES[tone])
+            # Reversed, so that it is seen without colour too.
+            self._styles[tone] = style + Style(reverse=True) if tone == "mark" else style
         return super().style(tone)
 
 
-def sign(row: Row, glyphs: Glyphs, marked: bool = False) -> Line:
-    """The gutter of a row: two cells."""
+class Window(NamedTuple):
+    """What part of a row is seen, and how."""
+
+    left: int
+    width: int
+    raw: bool
+    """Letter for letter, with what the line's prefix says of date, level and source."""
+    greyed: bool
+
+
+def row_strip(row: Row, window: Window, paint: LogPaint, glyphs: Glyphs, *, marked: bool = False) -> Strip:
+    """A row of `window.width` cells: the gutter and the part of the text in view, an ellipsis where cut."""
+    gutter, text = row_gutter(row, glyphs, marked=marked), row_text(row, glyphs, raw=window.raw)
+    if window.greyed:
+        gutter, text = in_grey(gutter), in_grey(text)
+    whole, room = paint.strip(text), max(1, window.width - GUTTER)
+    seen = [paint.strip(gutter), whole.crop(window.left, window.left + room)]
+    if whole.cell_length > window.left + room:
+        seen[1:] = [
+            whole.crop(window.left, window.left + room - 1),
+            paint.strip((Span(glyphs.ellipsis, "muted"),)),
+        ]
+    return Strip.join(seen).adjust_cell_length(window.width)
+
+
+def row_gutter(row: Row, glyphs: Glyphs, *, marked: bool = False) -> Line:
+    """The sign of a row."""
     look = _look(row)
     signs = ASCII_SIGNS if glyphs.ascii_only else SIGNS
     return Span(signs[look], "mark" if marked else f"log-{look}"), Span(" ")
 
 
-def text(row: Row, raw: bool = False) -> Line:
-    """The text of a row, toned; a raw one letter for letter."""
-    tone = f"log-{_look(row)}"
+def row_text(row: Row, glyphs: Glyphs, *, raw: bool = False) -> Line:
+    """The text of a row in tones."""
+    tone, said = f"log-{_look(row)}", glyphs.safe(row.text)
     if raw or isinstance(row, Note):
-        return (Span(row.text, tone),)
-    lead, message = _parted(row.text)
+        return (Span(said, tone),)
+    lead, message = _parted(said)
     body = _values(message) if row.line_class == "stats" else (Span(message, tone),)
     return (Span(lead, "muted"), *body) if lead else body
 
@@ -95,7 +126,7 @@ def _parted(line: str) -> tuple[str, str]:
     if found := _SGLANG.match(line):
         return f"{found[1]} ", line[found.end() :]
     if found := _ROUTER.match(line):
-        return f"{found[1]} ", _ROUTER_SOURCE.sub("", line[found.end() :], count=1)
+        return f"{found[1]} ", _ROUTER_DETAIL.sub("", line[found.end() :], count=2)
     return "", line
 
 

@@ -52,7 +52,7 @@ def _watching(state: LogState) -> Line:
         return (Span(f"paused, {state.below:,} below" if state.below else "paused", "notice"),)
     if state.following:
         return (Span("following", "muted"),)
-    return (Span(f"{state.below:,} below", "notice"),)
+    return (Span(f"{state.below:,} below" if state.below else "not following", "notice"),)
 
 
 def _found(state: LogState) -> Line:
@@ -65,7 +65,9 @@ def _found(state: LogState) -> Line:
 
 
 def _counts(state: LogState) -> Line:
-    return joined([(Span(f"{count:,}{word[0].upper()}", tone),) for count, word, tone in _alarms(state) if count], " ")
+    return joined(
+        [(Span(f"{count:,}{word[0].upper()}", tone),) for count, word, tone in _alarms(state) if count], " "
+    )
 
 
 def _alarms(state: LogState) -> tuple[tuple[int, str, str], ...]:

@@ -40,6 +40,11 @@ class Response(NamedTuple):
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def phrase(self) -> str:
+        """The status in words."""
+        return HTTPStatus(self.status).phrase
+
 
 Handler = Callable[[Request], Awaitable[Response]]
 OnAnswer = Callable[[Request, int], None]
@@ -153,4 +158,4 @@ def _head(response: Response) -> bytes:
     else:
         headers.append(("transfer-encoding", "chunked"))
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-    return f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n{lines}\r\n".encode("latin-1")
+    return f"HTTP/1.1 {response.status} {response.phrase}\r\n{lines}\r\n".encode("latin-1")

@@ -1,4 +1,4 @@
-"""The three ways of asking for text: /generate, /v1/completions and /v1/chat/completions, whole or streamed."""
+"""Asking for text: /generate, /v1/completions and /v1/chat/completions, whole or streamed."""
 
 from __future__ import annotations
 

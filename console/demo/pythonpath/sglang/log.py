@@ -1,4 +1,4 @@
-"""The server's log, in SGLang's shape: a time and, for a rank's line, the rank; no level and no logger name."""
+"""The server's log, in SGLang's shape: a time and, for a rank's line, the rank; no level, no logger name."""
 
 from __future__ import annotations
 

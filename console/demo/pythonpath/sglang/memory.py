@@ -1,4 +1,4 @@
-"""How a server divides the memory of each of its GPUs: weights, KV cache, graphs. GB are 2**30 bytes, as in SGLang."""
+"""How a server divides the memory of each of its GPUs. GB are 2**30 bytes, as in SGLang."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def plan_memory(args: ServerArgs, held_mib: float) -> MemoryPlan:
     weights_gb = MODEL_GB / args.tp_size
     if weights_gb > free_gb:
         raise OutOfMemoryError(
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
-            f"{MEMORY_MIB / 1024:.2f} GiB of which {max(0.0, free_gb % 2):.2f} GiB is free."
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+            f"capacity of {MEMORY_MIB / 1024:.2f} GiB of which {max(0.0, free_gb % 2):.2f} GiB is free."
         )
     kv_gb = free_gb * args.mem_fraction - weights_gb
     if kv_gb <= 0:

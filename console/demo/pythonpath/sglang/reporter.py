@@ -133,8 +133,9 @@ class Reporter:
         room = incident.number
         if self._args.role == "prefill":
             return (
-                f"Prefill transfer failed for request rank=0 req.rid='{incident.rid}' req.bootstrap_room={room} "
-                f"with exception KVTransferError(bootstrap_room={room}): Aborted by decode-side abort notification."
+                f"Prefill transfer failed for request rank=0 req.rid='{incident.rid}' "
+                f"req.bootstrap_room={room} with exception KVTransferError(bootstrap_room={room}): "
+                "Aborted by decode-side abort notification."
             )
         return (
             f"Decode transfer failed for request rank=0 decode_req.req.rid='{incident.rid}' "
@@ -148,8 +149,9 @@ def too_long(context_length: int, prompt_tokens: int, max_tokens: int) -> str:
     return (
         f"Requested token count exceeds the model's maximum context length of {context_length} tokens. "
         f"You requested a total of {prompt_tokens + max_tokens} tokens: {prompt_tokens} tokens from the input "
-        f"messages and {max_tokens} tokens for the completion. Please reduce the number of tokens in the input "
-        "messages or the completion to fit within the limit."
+        f"messages and {max_tokens} tokens for the completion. "
+        "Please reduce the number of tokens in the input messages or the completion to fit within the "
+        "limit."
     )
 
 

@@ -110,7 +110,8 @@ class Server:
     def _report_remaining(self) -> None:
         count = self._serving.engine.real
         self._log.line(
-            f"Gracefully exiting... Remaining number of requests {count}. Remaining requests remaining_rids=[]."
+            f"Gracefully exiting... Remaining number of requests {count}. "
+            "Remaining requests remaining_rids=[]."
         )
 
     def _port_taken(self) -> int:
@@ -130,7 +131,8 @@ class Server:
             return
         code = os.waitstatus_to_exitcode(status)
         self._log.line(
-            f"Subprocess scheduler_0 (pid={pid}) crashed with exit code {code}. Triggering SIGQUIT for cleanup..."
+            f"Subprocess scheduler_0 (pid={pid}) crashed with exit code {code}. "
+            "Triggering SIGQUIT for cleanup..."
         )
         self._log.line("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
         self._log.line(

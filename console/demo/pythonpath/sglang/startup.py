@@ -91,7 +91,8 @@ class StartUp:
         plan = self._plan
         self._log.line(
             f"DSV4 memory calculation: unified=False, unified_fp8=False, dspark_draft_bf16=False, "
-            f"bytes_per_full_token={plan.kv_gb * 2**30 / plan.tokens:.2f}, available_bytes={plan.kv_gb:.2f} GB, "
+            f"bytes_per_full_token={plan.kv_gb * 2**30 / plan.tokens:.2f}, "
+            f"available_bytes={plan.kv_gb:.2f} GB, "
             f"c128_state_fixed=0.14 GB, c2_state_fixed=0.00 GB, swa_fixed=0.00 GB, swa_ring_fixed=0.00 GB, "
             f"full_token={plan.tokens}",
             rank=0,

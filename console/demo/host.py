@@ -1,0 +1,122 @@
+"""The demo host's life: a folder, the simulated servers, the SSH server, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+from console.demo.deployment import Launch, launches
+
+PYTHONPATH = Path(__file__).with_name("pythonpath")
+END_PATIENCE_S = 1.0
+"""How long simulated servers may take to notice that the demo is over, before they are killed."""
+_POLL_S = 0.02
+
+
+class DemoHost:
+    """A folder and the processes that belong to it. `close` ends them all and removes the folder."""
+
+    def __init__(self, folder: Path, gpus: int) -> None:
+        self._folder, self._gpus = folder, gpus
+        self._id = uuid4().hex
+        self._servers: list[subprocess.Popen[bytes]] = []
+        for name in ("logs", "state"):
+            (folder / name).mkdir(mode=0o700)
+        self._alive = _hold(folder / "alive")
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Of everything that runs on the host."""
+        return {
+            **os.environ,
+            "PYTHONPATH": str(PYTHONPATH),
+            "DSV4_DEMO": self._id,
+            "DSV4_DEMO_FOLDER": str(self._folder),
+            "DSV4_DEMO_GPUS": str(self._gpus),
+        }
+
+    def launch(self) -> None:
+        """Start the deployment."""
+        self._servers = [self._start(launch) for launch in launches(self._gpus)]
+
+    def _start(self, launch: Launch) -> subprocess.Popen[bytes]:
+        with open(self._folder / "logs" / f"{launch.name}.log", "ab") as log:
+            return subprocess.Popen(
+                (sys.executable, *launch.arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                start_new_session=True,
+            )
+
+    async def serve(self, stop: asyncio.Event) -> None:
+        """Listen, say where in one line of JSON, and go on until asked to stop."""
+        # A tenth of a second, in which the servers are already starting.
+        from console.demo import ssh_server
+
+        acceptor, keys = await ssh_server.listen(self._folder, self.environment)
+        print(json.dumps(self._address(acceptor.get_port(), *map(str, keys))), flush=True)
+        await stop.wait()
+        acceptor.close()
+
+    def _address(self, port: int, client_key: str, known_hosts: str) -> dict[str, Any]:
+        return {
+            "host": "127.0.0.1",
+            "port": port,
+            "username": "demo",
+            "client_key": client_key,
+            "known_hosts": known_hosts,
+            "folder": str(self._folder),
+            "python": sys.executable,
+            "env": [f"DSV4_DEMO={self._id}"],
+        }
+
+    def close(self) -> None:
+        """End all simulated servers, those that others launched among them, and remove the folder."""
+        self._alive.close()
+        deadline = time.monotonic() + END_PATIENCE_S
+        while any(self._living()) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        for pid in self._living():
+            os.kill(pid, signal.SIGKILL)
+        for server in self._servers:
+            server.wait()
+        shutil.rmtree(self._folder)
+
+    def _living(self) -> Iterator[int]:
+        """Pids of simulated servers: of the demo's own children, and as recorded by pid and start time."""
+        own = {server.pid for server in self._servers if server.poll() is None}
+        yield from own
+        for path in (self._folder / "state").glob("*.json"):
+            recorded = json.loads(path.read_text())
+            if recorded["pid"] not in own and _started_at(recorded["pid"]) == recorded["start_ticks"]:
+                yield recorded["pid"]
+
+
+def _hold(path: Path) -> IO[bytes]:
+    """A lock that the kernel drops when this process is gone, whatever ends it: its processes wait for that."""
+    alive = open(path, "wb")  # noqa: SIM115 - held for as long as the host lives
+    fcntl.flock(alive, fcntl.LOCK_EX)
+    return alive
+
+
+def _started_at(pid: int) -> int | None:
+    """Start in clock ticks since boot, field 22 of proc(5); None when there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,3 @@
+"""The version that is simulated."""
+
+__version__ = "0.3.2"
