@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 FIELDS = (
@@ -46,15 +47,17 @@ class Gpm:
         self._get.sample1, self._get.sample2 = self._after, self._before
         self._nvml.nvmlGpmMetricsGet(self._get)
         got = zip(FIELDS, self._get.metrics)
-        return {
-            name: metric.value * SCALE.get(name, 1.0) if metric.nvmlReturn == 0 else None
-            for (name, _), metric in got
-        }
+        return {name: value(metric, SCALE.get(name, 1.0)) for (name, _), metric in got}
 
     def close(self) -> None:
         """Give the two sample buffers back. Raises NVMLError."""
         self._nvml.nvmlGpmSampleFree(self._before)
         self._nvml.nvmlGpmSampleFree(self._after)
+
+
+def value(metric: Any, scale: float) -> float | None:
+    """A metric in our unit. Two samples too close to each other may give what is no number."""
+    return metric.value * scale if metric.nvmlReturn == 0 and math.isfinite(metric.value) else None
 
 
 def opened(nvml: Any, handle: Any) -> Gpm | None:

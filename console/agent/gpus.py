@@ -22,7 +22,7 @@ STALLED_S = 10.0
 SLOW_S = 2.0
 """A reading that takes longer is worth a hint."""
 
-PERSISTENCE_HINT = "; without persistence mode (nvidia-smi -pm 1) the driver starts anew for each"
+PERSISTENCE_HINT = "; is persistence mode off? (nvidia-smi -pm 1 turns it on)"
 NO_GPUS = "the driver lists no GPU"
 
 Clock = Callable[[], float]
@@ -160,9 +160,10 @@ class GpuSampler:
         self._wake()
 
     def _rest(self, source: Source, began: float) -> None:
-        """Wait until the next reading is due, or the interval changes."""
-        wait_s = 0.0 if source.paced else began + self._interval - self._clock()
-        if wait_s > 0 and self._changed.wait(wait_s):
+        """Wait until the next reading is due, by the interval as it is then."""
+        if source.paced:
+            return
+        while self._changed.wait(max(0.0, began + self._interval - self._clock())):
             self._changed.clear()
 
 

@@ -24,7 +24,7 @@ class Interpreter:
     @property
     def usable(self) -> str | None:
         """The path, unless it lies inside a container."""
-        return None if self.root else self.path
+        return None if self.root else procfs.legible(self.path)
 
     def version_of(self, package: str) -> str | None:
         """Version of a package, from the name of its dist-info folder."""

@@ -124,7 +124,7 @@ def _logical_gpus(flags: Flags) -> list[int] | None:
         return None
     if "--enable-dp-attention" in flags:
         dp = 1
-    if tp * pp * dp > MOST_RANKS:
+    if min(tp, pp, dp) < 1 or tp * pp * dp > MOST_RANKS:
         return None
     ranks: list[tuple[int, int, int]] = [(d, p, t) for d in range(dp) for p in range(pp) for t in range(tp)]
     return sorted({base + d * tp * pp * step + p * tp + t * step for d, p, t in ranks})
@@ -136,4 +136,4 @@ def _physical_gpus(wanted: list[int], visible: str | None) -> list[int] | None:
         return wanted
     entries = [entry.strip() for entry in visible.split(",") if entry.strip()]
     chosen = [entries[index] if index < len(entries) else "" for index in wanted]
-    return sorted(int(entry) for entry in chosen) if all(entry.isdigit() for entry in chosen) else None
+    return sorted(int(entry) for entry in chosen) if all(entry.isdecimal() for entry in chosen) else None

@@ -24,7 +24,7 @@ KEPT_BY = {
 
 def place(kind: str, path: str | None = None, detail: str | None = None) -> Place:
     """One LogPlace."""
-    return {"kind": kind, "path": path, "detail": detail}
+    return {"kind": kind, "path": path, "detail": detail and procfs.legible(detail)}
 
 
 def log_place(proc: str, pid: int, pids: Iterable[str]) -> Place:
@@ -52,9 +52,7 @@ def stream_place(proc: str, pid: int, number: int, pids: Iterable[str]) -> Place
     if target.startswith("pipe:"):
         return pipe_place(proc, pid, target, name, pids)
     if target.startswith("socket:"):
-        return place(
-            "socket", detail=f"{name} is a socket; of a service, try journalctl _PID={pid}"
-        )
+        return place("socket", detail=f"{name} is a socket; of a service, try journalctl _PID={pid}")
     if target == "/dev/null":
         return place("null", detail=f"{name} is thrown away (/dev/null)")
     if TERMINAL.match(target):

@@ -73,7 +73,7 @@ class SmiSource:
     def _rows(self, batch: Batch) -> list[Row]:
         """The batch as rows, each where its GPU was before."""
         found = batch.rows
-        self.driver = next((row["driver_version"] for row in found.values() if "driver_version" in row), None)
+        self.driver = next((smi_csv.word(row.get("driver_version")) for row in found.values()), self.driver)
         index_at = self._roster.place({at: self._identity(row) for at, row in found.items()})
         rows = [self._row(index_at[at], row) for at, row in found.items()]
         power.fill(rows, [smi_csv.power(row) for row in found.values()])

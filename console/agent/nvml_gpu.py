@@ -18,6 +18,9 @@ SLOW_S = 5.0
 """Power limit and processes move slowly."""
 MIG_S = 30.0
 
+POWER_FIELDS = (185, 186)
+"""NVML_FI_DEV_POWER_AVERAGE and _INSTANT of nvml.h, unsigned milliwatts; older bindings do not name them."""
+
 MEASURED = ("mem_used_mib", "temp_c", "clock_mhz", "busy_pct", "throttle")
 """With the power, what is new at each reading: without any of these a GPU is unreadable."""
 
@@ -138,11 +141,9 @@ class NvmlGpu:
     def _power(self) -> Power:
         """Average and instant by field value; where there is neither, the call that does not say which."""
         nvml = self._nvml
-        fields = (nvml.NVML_FI_DEV_POWER_AVERAGE, nvml.NVML_FI_DEV_POWER_INSTANT)
-        # Unsigned milliwatts, both.
         watts = [
             value.value.uiVal / 1000.0 if value.nvmlReturn == nvml.NVML_SUCCESS else None
-            for value in self._ask("power", nvml.nvmlDeviceGetFieldValues, fields) or ()
+            for value in self._ask("power", nvml.nvmlDeviceGetFieldValues, POWER_FIELDS) or ()
         ]
         if any(value is not None for value in watts):
             return Power(*watts)

@@ -47,6 +47,11 @@ def read_all(path: str) -> bytes:
         return b""
 
 
+def legible(name: str) -> str:
+    """A file name as text: bytes in it that are no UTF-8 cannot travel as JSON."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def link(path: str) -> str | None:
     """Where a symbolic link points, or None when it cannot be read."""
     try:

@@ -129,7 +129,8 @@ class Agent:
     def _look_for_servers(self, now: float) -> None:
         servers = self._scan.servers()
         if self._last_servers is None or settled(servers) != settled(self._last_servers):
-            self._writer.put({"kind": "servers", "servers": servers, "time": time.time()})
+            note = self._scan.note
+            self._writer.put({"kind": "servers", "servers": servers, "note": note, "time": time.time()})
             self._last_servers = servers
         self._scan_at = now + (SCAN_S if servers else SCAN_YOUNG_S)
 

@@ -9,7 +9,8 @@ from . import throttle
 from .gpu_source import MIG_NOTE, Row
 from .power import Power
 
-NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?: *(?:%|MiB|W|MHz|C))?")
+NUMBER = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)(?: *(?:%|MiB|W|MHz|C))?")
+WHOLE = re.compile(r"[0-9]{1,9}")
 MASK = re.compile(r"0x[0-9a-fA-F]+")
 REFUSED_FIELD = re.compile(r'Field "([^"]+)" is not a valid field to query')
 NO_HANDLE = re.compile(
@@ -59,7 +60,7 @@ def cells(fields: Sequence[str], line: str) -> Cells | None:
     if len(found) != len(fields):
         return None
     row = dict(zip(fields, found))
-    return row if row.get("index", "").isdigit() else None
+    return row if WHOLE.fullmatch(row.get("index", "")) else None
 
 
 def number(cell: str | None) -> float | None:
@@ -136,7 +137,7 @@ def processes(text: str) -> dict[str, list[dict[str, Any]]]:
         uuid, _, rest = line.partition(",")
         pid, _, rest = rest.partition(",")
         name, _, memory = rest.rpartition(",")
-        if pid.strip().isdigit():
+        if WHOLE.fullmatch(pid.strip()):
             process = {
                 "pid": int(pid),
                 "name": (word(name.strip()) or "").rpartition("/")[2] or None,

@@ -34,6 +34,7 @@ class WatchedServer:
         self.launch = launch
         self.start_ticks = found.start_ticks
         self.report = dict(launch_facts(launch), **process_facts(proc, pid, found, argv, launch))
+        self.report.update(log=logplaces.place("unknown"), listening=None)
         self._log_at = self._ports_at = float("-inf")
 
     def refresh(self, found: procfs.Stat, now: float, pids: Iterable[str]) -> None:

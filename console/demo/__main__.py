@@ -1,6 +1,7 @@
 """`python -m console.demo`: a demo host that lives until its stdin ends or it gets SIGTERM.
 
-It prints one line of JSON as soon as it listens: host, port, username, client_key, known_hosts, folder, python, env.
+As soon as it listens it prints a line of JSON: host, port, username, client_key, known_hosts, folder, python
+and env.
 """
 
 from __future__ import annotations

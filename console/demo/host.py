@@ -1,4 +1,4 @@
-"""The demo host's life: a folder, the simulated servers, the SSH server, and an end that leaves nothing behind."""
+"""The demo host's life: a folder, the simulated servers, the SSH server, and an end that leaves nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -20,7 +21,9 @@ from console.demo.deployment import Launch, launches
 
 PYTHONPATH = Path(__file__).with_name("pythonpath")
 END_PATIENCE_S = 1.0
-"""How long simulated servers may take to notice that the demo is over, before they are killed."""
+"""Seconds that simulated servers may take to notice that the demo is over, before they are killed."""
+SESSION_PATIENCE_S = 0.3
+"""The same for what runs in SSH sessions."""
 _POLL_S = 0.02
 
 
@@ -42,6 +45,8 @@ class DemoHost:
             **os.environ,
             "PYTHONPATH": str(PYTHONPATH),
             "DSV4_DEMO": self._id,
+            # The agent shows this host's own processes, not those of the machine that it runs on.
+            "DSV4_AGENT_ONLY_ENV": f"DSV4_DEMO={self._id}",
             "DSV4_DEMO_FOLDER": str(self._folder),
             "DSV4_DEMO_GPUS": str(self._gpus),
         }
@@ -63,13 +68,16 @@ class DemoHost:
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Listen, say where in one line of JSON, and go on until asked to stop."""
-        # A tenth of a second, in which the servers are already starting.
-        from console.demo import ssh_server
+        # asyncssh takes a tenth of a second to import, in which the servers are already starting.
+        from console.demo.session import Sessions
+        from console.demo.ssh_server import listen
 
-        acceptor, keys = await ssh_server.listen(self._folder, self.environment)
+        sessions = Sessions(self.environment)
+        acceptor, keys = await listen(self._folder, sessions)
         print(json.dumps(self._address(acceptor.get_port(), *map(str, keys))), flush=True)
         await stop.wait()
         acceptor.close()
+        sessions.patience_s = SESSION_PATIENCE_S
 
     def _address(self, port: int, client_key: str, known_hosts: str) -> dict[str, Any]:
         return {
@@ -85,28 +93,35 @@ class DemoHost:
 
     def close(self) -> None:
         """End all simulated servers, those that others launched among them, and remove the folder."""
+        started = dict(self._recorded())
         self._alive.close()
         deadline = time.monotonic() + END_PATIENCE_S
-        while any(self._living()) and time.monotonic() < deadline:
+        while self._living(started) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-        for pid in self._living():
-            os.kill(pid, signal.SIGKILL)
+        for pid in self._living(started):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for server in self._servers:
             server.wait()
-        shutil.rmtree(self._folder)
+        # The servers remove it as well, for they cannot know whether the demo still can.
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _living(self) -> Iterator[int]:
-        """Pids of simulated servers: of the demo's own children, and as recorded by pid and start time."""
-        own = {server.pid for server in self._servers if server.poll() is None}
-        yield from own
+    def _recorded(self) -> Iterator[tuple[int, int | None]]:
+        """Pid and start time of each simulated server, whoever launched it."""
+        for server in self._servers:
+            yield server.pid, _started_at(server.pid)
         for path in (self._folder / "state").glob("*.json"):
-            recorded = json.loads(path.read_text())
-            if recorded["pid"] not in own and _started_at(recorded["pid"]) == recorded["start_ticks"]:
-                yield recorded["pid"]
+            pid = int(path.stem)
+            yield pid, json.loads(path.read_text())["start_ticks"]
+
+    def _living(self, started: Mapping[int, int | None]) -> list[int]:
+        for server in self._servers:
+            server.poll()
+        return [pid for pid, ticks in started.items() if ticks is not None and _started_at(pid) == ticks]
 
 
 def _hold(path: Path) -> IO[bytes]:
-    """A lock that the kernel drops when this process is gone, whatever ends it: its processes wait for that."""
+    """A lock that the kernel drops when this process is gone, whatever ends it: all others wait for that."""
     alive = open(path, "wb")  # noqa: SIM115 - held for as long as the host lives
     fcntl.flock(alive, fcntl.LOCK_EX)
     return alive

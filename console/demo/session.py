@@ -12,15 +12,16 @@ import asyncssh
 
 SHELL = "/bin/sh"
 PATIENCE_S = 2.0
-"""How long a child may live on with its stdin closed once its session is gone."""
+"""Seconds that a child may live on with its stdin closed once its session is gone."""
 
 _CHUNK = 65536
 
 
-class Session:
-    """Serves one session after another's connection; each child has a process group of its own."""
+class Sessions:
+    """Serves each session with a child of its own, in a process group of its own."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self.patience_s = PATIENCE_S
         self._environment = dict(environment)
 
     async def serve(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -38,20 +39,21 @@ class Session:
         try:
             await _converse(process, child)
         finally:
-            await _end(child)
+            await _end(child, self.patience_s)
 
 
 async def _converse(process: asyncssh.SSHServerProcess[bytes], child: asyncio.subprocess.Process) -> None:
     """Pass everything on, then the exit. Returns early when the client is gone."""
-    assert child.stdout and child.stderr
+    assert child.stdout
+    assert child.stderr
     feeding = asyncio.create_task(_feed(process, child))
     outputs = asyncio.gather(
         _pump(child.stdout, process.stdout), _pump(child.stderr, process.stderr), child.wait()
     )
     gone = asyncio.create_task(process.channel.wait_closed())
     try:
-        await asyncio.wait((outputs, gone), return_when=asyncio.FIRST_COMPLETED)
-        if outputs.done():
+        done, _ = await asyncio.wait((outputs, gone), return_when=asyncio.FIRST_COMPLETED)
+        if outputs in done and outputs.exception() is None:
             _report_exit(process, await child.wait())
     finally:
         for task in (feeding, outputs, gone):
@@ -96,12 +98,12 @@ def _signal_group(child: asyncio.subprocess.Process, name: str) -> None:
         os.killpg(child.pid, getattr(signal, f"SIG{name}"))
 
 
-async def _end(child: asyncio.subprocess.Process) -> None:
+async def _end(child: asyncio.subprocess.Process, patience_s: float) -> None:
     """Close its stdin, then be patient, then kill what is left of its group."""
     if child.stdin:
         child.stdin.close()
     with suppress(TimeoutError):
-        await asyncio.wait_for(child.wait(), PATIENCE_S)
+        await asyncio.wait_for(child.wait(), patience_s)
     if child.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

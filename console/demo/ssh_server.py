@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import asyncssh
 
-from console.demo.session import Session
+from console.demo.session import Sessions
 
 HOST = "127.0.0.1"
 USERNAME = "demo"
@@ -41,16 +40,15 @@ class _Door(asyncssh.SSHServer):
         return dest_host in _LOOPBACK
 
 
-async def listen(folder: Path, environment: Mapping[str, str]) -> tuple[asyncssh.SSHAcceptor, Keys]:
-    """Start the server on a free loopback port; sessions get that environment."""
+async def listen(folder: Path, sessions: Sessions) -> tuple[asyncssh.SSHAcceptor, Keys]:
+    """Start the server on a free loopback port; the keys are written into the folder."""
     host_key, client_key = (asyncssh.generate_private_key(_KEY_TYPE) for _ in range(2))
     authorized = asyncssh.import_authorized_keys(client_key.export_public_key().decode())
-    session = Session(environment)
     acceptor = await asyncssh.listen(
         HOST,
         0,
         server_factory=lambda: _Door(authorized),
-        process_factory=session.serve,
+        process_factory=sessions.serve,
         server_host_keys=[host_key],
         encoding=None,
         allow_pty=False,

@@ -132,19 +132,19 @@ def _cold(role: str, gpus: Sequence[GpuSample]) -> Verdict:
     evidence = [f"GPUs {_listed(tuple(gpu.index for gpu in gpus))}: mean of {len(gpus)}"]
     if dram is None or sm is None:
         return Verdict(
-            text=f"{seen}. Memory-bound or waiting: undecided without GPM",
+            text=f"{seen}. Memory-bound or waiting on something: only GPM could tell",
             confidence="undecided",
             evidence=tuple(evidence),
         )
     evidence.append(f"DRAM {dram:.0f} %, SM activity {sm:.0f} %")
     if dram >= DRAM_BOUND_PCT:
         return Verdict(
-            text=f"{seen}, DRAM {dram:.0f} %. Memory-bound, likely", confidence="likely", evidence=tuple(evidence)
+            text=f"{seen}, DRAM {dram:.0f} %. Memory-bound", confidence="likely", evidence=tuple(evidence)
         )
     pcie = _mean((gpu.pcie_tx_mb_s or 0.0) + (gpu.pcie_rx_mb_s or 0.0) for gpu in gpus) or 0.0
     waits_on = "communication over PCIe" if pcie >= PCIE_HEAVY_MB_S else "communication or launch"
     return Verdict(
-        text=f"{seen}, DRAM {dram:.0f} %. Waiting on {waits_on}, likely",
+        text=f"{seen}, DRAM {dram:.0f} %. Waiting on {waits_on}",
         confidence="likely",
         evidence=(*evidence, f"PCIe {pcie / 1000:.1f} GB/s both ways"),
     )

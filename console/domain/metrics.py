@@ -35,6 +35,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     gen_throughput: float | None = None
     """The server's own tokens a second; it falls to 0 only after 30 s without work."""
     running: float | None = None
+    """As of the last batch line, as all gauges: for 30 s after the last request it may still say 1."""
     queued: float | None = None
     kv_usage: float | None = None
     """Share of the KV cache in use, 0 to 1; of several DP ranks the fullest."""

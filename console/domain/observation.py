@@ -29,6 +29,8 @@ class Servers(msgspec.Struct, frozen=True):
     views: tuple[ServerView, ...] = ()
     looked: bool = True
     """False until the host was looked at for the first time."""
+    note: str | None = None
+    """One sentence when not every process can be seen."""
 
 
 class LogUpdate(msgspec.Struct, frozen=True, kw_only=True):

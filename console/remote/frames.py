@@ -38,6 +38,8 @@ class ServersFound(msgspec.Struct, frozen=True):
 
     servers: tuple[ServerProcess, ...]
     time: float
+    note: str | None = None
+    """One sentence when not every process can be seen."""
 
 
 class LogBytes(msgspec.Struct, frozen=True):

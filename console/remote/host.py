@@ -5,6 +5,8 @@ Doors raise only HostError and its kind: foreign errors are translated where the
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import Protocol
 
 CONNECT_LIMIT_S = 15.0
@@ -79,3 +81,11 @@ class Host(Protocol):
     async def close(self) -> None:
         """End the connection and everything opened on it. Never raises."""
         ...
+
+
+def reason(error: OSError) -> str:
+    """What the system says, as in `Connection refused`; asyncio's own wording names the address instead."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    said = os.strerror(error.errno)
+    return f"{error.filename}: {said}" if error.filename else said

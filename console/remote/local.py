@@ -8,7 +8,7 @@ from pathlib import Path
 
 from console.domain.errors import ConnectionFailed, ConnectionLost
 from console.remote.child import Child
-from console.remote.host import OPEN_LIMIT_S
+from console.remote.host import OPEN_LIMIT_S, reason
 
 BUFFER = 131072
 GRACE_S = 2.0
@@ -33,7 +33,7 @@ class LocalHost:
             child = await Child.start("/bin/sh", buffer=BUFFER, folder=Path.home())
         except OSError as error:
             raise ConnectionFailed(
-                "/bin/sh cannot be started", where=self.name, cause=error.strerror or str(error)
+                "/bin/sh cannot be started", where=self.name, cause=reason(error)
             ) from error
         shell = LocalShell(child, self.name)
         self._shells.append(shell)
@@ -47,8 +47,7 @@ class LocalHost:
         except TimeoutError as error:
             raise ConnectionFailed(f"{address}:{port} does not answer", where=self.name) from error
         except OSError as error:
-            cause = error.strerror or str(error)
-            raise ConnectionFailed(f"{address}:{port}: {cause}", where=self.name) from error
+            raise ConnectionFailed(f"{address}:{port}: {reason(error)}", where=self.name) from error
         stream = LocalStream(reader, writer, self.name)
         self._streams.add(stream)
         return stream
@@ -94,14 +93,15 @@ class LocalStream:
         self._writer.close()
 
     def _lost(self, error: OSError) -> ConnectionLost:
-        return ConnectionLost("the connection ended", where=self._host, cause=error.strerror or str(error))
+        return ConnectionLost("the connection ended", where=self._host, cause=reason(error))
 
 
 class LocalShell(LocalStream):
     """/bin/sh as a child. Once closed it has a moment to end by itself, then its process group is killed."""
 
     def __init__(self, child: Child, host: str) -> None:
-        assert child.process.stdout and child.process.stdin
+        assert child.process.stdout
+        assert child.process.stdin
         super().__init__(child.process.stdout, child.process.stdin, host)
         self._child = child
         self._ending: asyncio.Task[None] | None = None

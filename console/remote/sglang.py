@@ -95,7 +95,10 @@ class SglangClient:
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         # Deadlines are ours: httpx's count the silence between two reads, not the whole wait.
-        self._http = httpx.AsyncClient(transport=transport, timeout=None, trust_env=False)
+        # A connection for each question: after a 500, SGLang closes the one it used without a word.
+        self._http = httpx.AsyncClient(
+            transport=transport, timeout=None, trust_env=False, headers={"Connection": "close"}
+        )
         self._works: dict[tuple[int, tuple[str, ...]], str] = {}
 
     async def aclose(self) -> None:
@@ -201,7 +204,7 @@ class SglangClient:
         except httpx.HTTPError as error:
             if _is_refused(error):
                 return _Answer(path, state="refused", note=f"nothing listens on port {port}")
-            return _Answer(path, note=f"port {port}: {error}")
+            return _Answer(path, note=f"port {port}: {str(error) or 'the connection broke off'}")
 
 
 class _Answer(NamedTuple):

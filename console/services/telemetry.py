@@ -66,6 +66,7 @@ class HostWatch:
         self._detail: str | None = None
         self._retry_at: float | None = None
         self._looked = False
+        self._look_note: str | None = None
         self._servers_changed = False
 
     async def updates(self) -> AsyncGenerator[Update, None]:
@@ -156,7 +157,7 @@ class HostWatch:
             await self._forget(run)
         for run in new:
             await self._follow_log(run)
-        self._looked = True
+        self._looked, self._look_note = True, found.note
         self._start_probes()
         await self._put_servers()
 
@@ -214,7 +215,7 @@ class HostWatch:
 
     async def _put_servers(self) -> None:
         self._servers_changed = False
-        await self._queue.put(Servers(self._runs.views(), self._looked))
+        await self._queue.put(Servers(self._runs.views(), self._looked, self._look_note))
 
     async def _tick(self) -> None:
         """What changes by itself: the age of things, and what probes found since."""

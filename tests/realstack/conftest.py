@@ -1,4 +1,4 @@
-"""One real deployment for all tests of this folder: it takes most of a minute to start."""
+"""One real deployment for all tests of this folder: it takes most of a minute to start, and two cores to idle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.realstack.stack import RealStack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStack]:
     """Prefill, decode and router, ready."""
     with RealStack(tmp_path_factory.mktemp("realstack")) as stack:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from console.domain.metrics import Reading, parse_reading, parse_router_reading, rates
-from console.remote.sglang import Health, Readiness, SglangClient, Workers
+from console.remote.local import LocalHost
+from console.remote.sglang import Health, Loads, Readiness, SglangClient, Workers
+from console.remote.tunnel import HostTransport
 from tests.realstack import stack
 from tests.realstack.stack import RealServer, RealStack
 
@@ -42,25 +44,20 @@ def test_a_request_moves_the_counters_of_all_three(real_stack: RealStack) -> Non
 
 async def test_the_client_understands_them(real_stack: RealStack) -> None:
     decode, router = real_stack.servers["decode"], real_stack.servers["router"]
-    client = SglangClient(httpx.AsyncHTTPTransport())
-    assert await client.health(decode.port) == Health(state="green", code=200)
-    assert await client.readiness(router.port) == Readiness(state="green", healthy=2, total=2)
-    assert (await client.readiness(router.metrics_port)).state == "unknown"
-    assert (await client.readiness(decode.port)).state == "unknown"
-    assert await client.workers(router.port) == Workers(prefill=1, decode=1)
-    info = await client.server_info(decode.port)
-    assert info is not None
-    assert info.version == "0.5.15"
-    assert info.flags["disaggregation_mode"] == "decode"
-    loads = await client.loads(decode.port)
-    assert loads is not None
-    assert (loads.running, loads.queued) == (0, 0)
-    page = await client.metrics(decode.port)
-    assert parse_reading(page.text or "", at=0.0).running == 0.0
-    assert (
-        await client.metrics(router.port)
-    ).note == "metrics are off (start the server with --enable-metrics)"
-    await client.aclose()
+    async with contextlib.aclosing(SglangClient(HostTransport(LocalHost()))) as client:
+        assert await client.health(decode.port) == Health(state="green", code=200)
+        assert await client.readiness(router.port) == Readiness(state="green", healthy=2, total=2)
+        for other in (router.metrics_port, decode.port):
+            assert (await client.readiness(other)).state == "unknown"
+        assert await client.workers(router.port) == Workers(prefill=1, decode=1)
+        info = await client.server_info(decode.port)
+        assert info is not None
+        assert (info.version, info.flags["disaggregation_mode"]) == ("0.5.15", "decode")
+        for _ in range(3):
+            assert await client.loads(decode.port) == Loads(running=0, queued=0)
+        page = await client.metrics(decode.port)
+        assert parse_reading(page.text or "", at=0.0).running is not None
+        assert (await client.metrics(router.port)).status == 404
 
 
 def test_a_server_that_dies_is_told_with_the_end_of_its_log(

@@ -15,7 +15,8 @@ from typing import Any
 import pynvml
 
 GIB = 1 << 30
-AVERAGE, INSTANT = pynvml.NVML_FI_DEV_POWER_AVERAGE, pynvml.NVML_FI_DEV_POWER_INSTANT
+AVERAGE, INSTANT = 185, 186
+"""NVML_FI_DEV_POWER_AVERAGE and _INSTANT, which old bindings do not name."""
 
 
 def error(code: int) -> pynvml.NVMLError:
@@ -165,7 +166,7 @@ class FakeSource:
 
     name = "nvml"
     title = "NVML"
-    driver = "580.159.04"
+    driver: str | None = "580.159.04"
 
     def __init__(self, *, paced: bool = False) -> None:
         self.paced = paced

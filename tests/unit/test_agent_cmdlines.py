@@ -63,7 +63,7 @@ OTHERS = [
     "/venv/bin/python /venv/bin/smg --version",
     "/venv/bin/python /venv/bin/smg server --model-path m",
     "/venv/bin/smg",
-    "python -c 'from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5)' --multiprocessing-fork",
+    "python -c 'from multiprocessing.spawn import spawn_main; spawn_main()' --multiprocessing-fork",
     "python -c 'from multiprocessing.resource_tracker import main;main(5)'",
     "sglang::scheduler_TP0",
     "sglang::detokenizer",
@@ -99,9 +99,12 @@ def test_a_router_that_renamed_itself_has_no_flags_any_more() -> None:
     assert launchflags.workers(launch) == []
 
 
+TELLING = """
+python python3 -m -c -u -W -- - -mx serve launch sglang smg sglang.launch_server a/sglang/launch_server.py
+sglang::router --port --tp=2 --config
+"""
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(
-    ["python", "python3", "-m", "-c", "-u", "-W", "--", "-", "-mx", "serve", "launch", "sglang", "smg"]
-    + ["sglang.launch_server", "a/sglang/launch_server.py", "sglang::router", "--port", "--tp=2", "--config"]
+    TELLING.split()
 )
 
 
@@ -228,6 +231,8 @@ def test_workers_of_a_router() -> None:
         ("--tp 16 --nnodes 2", None, None),
         ("--tp 4 --nnodes 1", None, [0, 1, 2, 3]),
         ("--tp many", None, None),
+        ("--tp -1 --pp -1", None, None),
+        ("--tp 1", "²", None),
         ("--tp 100000000", None, None),
         ("--tp 4 --config serve.yaml", None, None),
     ],

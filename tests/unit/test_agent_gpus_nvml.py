@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,6 +99,7 @@ def test_gpm_needs_two_samples_and_gives_pcie_in_mb_s(bench: Bench) -> None:
         pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL: 0.0,
         pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: 38.0,
         pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC: 1000.0,
+        pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC: math.nan,
     }
     bench.nvml.gpus[1].gpm = None
     source = bench.open()

@@ -60,7 +60,7 @@ def test_a_server_on_other_gpus_than_its_flags_name_is_told() -> None:
 @pytest.mark.parametrize(
     ("values", "words", "confidence"),
     [
-        ({}, "undecided without GPM", "undecided"),
+        ({}, "only GPM could tell", "undecided"),
         ({"dram_pct": 88.0, "activity_pct": 87.0}, "Memory-bound", "likely"),
         ({"dram_pct": 1.0, "activity_pct": 3.0, "pcie_tx_mb_s": 34600.0, "pcie_rx_mb_s": 30200.0}, "PCIe", "likely"),
         ({"dram_pct": 0.0, "activity_pct": 0.0, "pcie_tx_mb_s": 1.0, "pcie_rx_mb_s": 2.0}, "communication or launch", "likely"),

@@ -85,6 +85,11 @@ class TestHealth:
         assert health.state == "unknown"
         assert health.note == "port 30000: the host does not let us connect to 127.0.0.1:30000"
 
+    async def test_a_connection_that_breaks(self) -> None:
+        port = Port({"/ready": httpx.ReadError("")})
+        health = await port.client.health(30000)
+        assert health == Health(state="unknown", note="port 30000: the connection broke off")
+
     async def test_another_protocol(self) -> None:
         port = Port({"/ready": httpx.RemoteProtocolError("illegal status line")})
         assert await port.client.health(30000) == Health(

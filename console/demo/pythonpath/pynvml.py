@@ -8,7 +8,6 @@ What a real card would refuse is refused here.
 from __future__ import annotations
 
 import ctypes
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,7 +76,7 @@ class _Driver:
         self._occupants: list[state.Occupant] = []
 
     def load(self) -> None:
-        self._folder = lifeline.folder()
+        self._folder, self._read_at = lifeline.folder(), float("-inf")
 
     def unload(self) -> None:
         self._folder = None
@@ -121,6 +120,11 @@ def nvmlSystemGetDriverVersion() -> str:
     return "580.159.04"
 
 
+def nvmlSystemGetNVMLVersion() -> str:
+    _driver.check()
+    return "13.580.159.04"
+
+
 def nvmlSystemGetCudaDriverVersion() -> int:
     _driver.check()
     return 13000
@@ -128,7 +132,7 @@ def nvmlSystemGetCudaDriverVersion() -> int:
 
 def nvmlDeviceGetCount() -> int:
     _driver.check()
-    return int(os.environ.get("DSV4_DEMO_GPUS", "8"))
+    return cards.gpu_count()
 
 
 def nvmlDeviceGetHandleByIndex(index: int) -> _Device:
@@ -160,7 +164,7 @@ def nvmlDeviceGetNumaNodeId(handle: _Device) -> int:
     return 0 if handle < nvmlDeviceGetCount() / 2 else 1
 
 
-def nvmlDeviceGetMigMode(handle: _Device) -> list[int]:
+def nvmlDeviceGetMigMode(device: _Device) -> list[int]:
     return [NVML_DEVICE_MIG_DISABLE, NVML_DEVICE_MIG_DISABLE]
 
 
@@ -199,8 +203,8 @@ def nvmlDeviceGetMemoryInfo(
     handle: _Device, version: int | None = None
 ) -> c_nvmlMemory_t | c_nvmlMemory_v2_t:
     """Version 2 splits off what the driver reserves; version 1 counts it as used."""
-    total, used = cards.MEMORY_MIB * _MIB, int(_driver.card(handle).used_mib * _MIB)
-    reserved = int(cards.RESERVED_MIB * _MIB)
+    total, used = cards.MEMORY_MIB * _MIB, int(_driver.card(handle).used_mib) * _MIB
+    reserved = int(cards.RESERVED_MIB) * _MIB
     free = total - reserved - used
     if version:
         return c_nvmlMemory_v2_t(version=version, total=total, reserved=reserved, free=free, used=used)
@@ -230,7 +234,7 @@ def nvmlDeviceGetComputeRunningProcesses(handle: _Device) -> list[SimpleNamespac
     if occupant is None or not occupant.mem_mib:
         return []
     pid = occupant.ranks[occupant.gpus.index(handle)]
-    used = int(occupant.mem_mib * _MIB)
+    used = int(occupant.mem_mib) * _MIB
     return [
         SimpleNamespace(pid=pid, usedGpuMemory=used, gpuInstanceId=0xFFFFFFFF, computeInstanceId=0xFFFFFFFF)
     ]

@@ -13,7 +13,7 @@ from console.remote.ssh.background import in_background
 ONE_ADDRESS_LIMIT_S = 4.0
 """An address that drops packets (often IPv6) must not use up the time of the next one."""
 
-GRACE_S = 1.0
+GRACE_S = 0.5
 
 Address = tuple[socket.AddressFamily, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Sequence
 from typing import Literal
@@ -11,6 +10,7 @@ import asyncssh
 import msgspec
 
 from console.domain.errors import AuthenticationFailed, ConnectionFailed, ConnectionLost, HostError
+from console.remote.host import reason
 from console.remote.ssh.route import Hop
 
 Stage = Literal["keys", "name", "tcp", "proxy", "jump", "greeting", "key exchange", "login"]
@@ -192,8 +192,8 @@ def explain(
 
 def detail(error: Exception) -> str:
     """What a foreign error says of itself, without its number."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, OSError):
+        return reason(error) or type(error).__name__
     return getattr(error, "reason", "") or str(error) or type(error).__name__
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import asyncssh
 
@@ -19,8 +20,6 @@ from console.remote.ssh.route import Config, Hop, Overrides
 
 SHELL = "exec /bin/sh"
 """Read alike by every login shell: sh, bash, zsh, fish, tcsh."""
-
-StreamT = TypeVar("StreamT", ChannelStream, ProgramChannel)
 
 
 class SshHost:
@@ -74,22 +73,21 @@ class SshHost:
 
     async def run_shell(self) -> ProgramChannel:
         """See Host."""
+        shell = ProgramChannel(self.name)
         opening = self._connection().create_session(
-            lambda: ProgramChannel(self.name),
-            SHELL,
-            encoding=None,
-            window=WINDOW,
-            request_pty=False,
-            x11_forwarding=False,
+            lambda: shell, SHELL, encoding=None, window=WINDOW, request_pty=False, x11_forwarding=False
         )
-        return await self._opened(opening, "a shell")
+        await self._open(shell, opening, "a shell")
+        return shell
 
     async def open_tcp(self, address: str, port: int) -> ChannelStream:
         """See Host. It is a channel of the connection: nothing listens on this machine."""
+        stream = ChannelStream(self.name)
         opening = self._connection().create_connection(
-            lambda: ChannelStream(self.name), address, port, encoding=None, window=WINDOW
+            lambda: stream, address, port, encoding=None, window=WINDOW
         )
-        return await self._opened(opening, f"{address}:{port}")
+        await self._open(stream, opening, f"{address}:{port}")
+        return stream
 
     async def close(self) -> None:
         """See Host."""
@@ -122,25 +120,24 @@ class SshHost:
             raise ConnectionLost("there is no connection", where=self.name)
         return connection
 
-    async def _opened(self, opening: Coroutine[Any, Any, tuple[Any, StreamT]], target: str) -> StreamT:
+    async def _open(self, stream: ChannelStream, opening: Coroutine[Any, Any, object], target: str) -> None:
         """Wait for a channel, but not for ever; one that opens after that is closed."""
         task = asyncio.create_task(opening, name=f"opening {target}")
         try:
             async with asyncio.timeout(self._open_limit_s):
-                _, stream = await asyncio.shield(task)
+                await asyncio.shield(task)
         except TimeoutError as error:
             raise not_opened(self.name, target, self._open_limit_s) from error
         except asyncssh.ChannelOpenError as error:
             raise channel_refused(error, self.name, target, self._logins[-1].loss) from error
         finally:
             if not task.done():
-                task.add_done_callback(_close_late)
-        return stream
+                task.add_done_callback(partial(_close_late, stream))
 
 
-def _close_late(task: asyncio.Task[tuple[Any, ChannelStream]]) -> None:
+def _close_late(stream: ChannelStream, task: asyncio.Task[object]) -> None:
     if not task.cancelled() and not task.exception():
-        task.result()[1].close()
+        stream.close()
 
 
 def _address(hops: Sequence[Hop]) -> str:

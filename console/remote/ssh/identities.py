@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import asyncssh
@@ -74,22 +74,22 @@ class Identities(msgspec.Struct, frozen=True):
     """A clause for each file, and for the agent."""
     locked: str | None = None
     """The first key file that only its passphrase, or an agent, would open."""
-    agent: asyncssh.SSHAgentClient | None = None
-
-    def close(self) -> None:
-        """Let go of the agent, once logged in or refused."""
-        if self.agent:
-            self.agent.close()
 
 
-async def find_identities(rules: IdentityRules) -> Identities:
-    """Read the key files and ask the agent.
+@contextlib.asynccontextmanager
+async def find_identities(rules: IdentityRules) -> AsyncIterator[Identities]:
+    """Read the key files and ask the agent, whose keys are of use until this is left.
 
     Keys that a file names come first, through the agent if it has them: a server that allows six tries must not
     spend them on other keys of the agent. ssh(1) puts them first as well.
     """
     files = await in_background(lambda: _read_files(rules))
-    agent, held, agent_problem = await _ask_agent(rules.agent)
+    async with contextlib.AsyncExitStack() as until_left:
+        held, problem = await _ask_agent(rules.agent, until_left)
+        yield _choose(rules, files, held, problem)
+
+
+def _choose(rules: IdentityRules, files: Sequence[KeyFile], held: list[Offer], agent_problem: str) -> Identities:
     named = [offer for file in files for offer in file.offers(held)]
     others = [offer for offer in held if not any(file.names(offer) for file in files)]
     useless = [file for file in files if not file.offers(held)]
@@ -98,7 +98,6 @@ async def find_identities(rules: IdentityRules) -> Identities:
         offers=_in_order(rules, named, others),
         problems=(*problems, agent_problem) if agent_problem else tuple(problems),
         locked=next((file.path for file in useless if file.encrypted), None),
-        agent=agent,
     )
 
 
@@ -119,7 +118,7 @@ def read_key_file(path: str, certificates: tuple[str, ...] = ()) -> KeyFile:
     except FileNotFoundError:
         problem = "does not exist"
     except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
+        problem = f"cannot be read: {os.strerror(error.errno or 0)}"
     except ValueError as error:
         encrypted = str(error).startswith("Passphrase")
         problem = "is encrypted and no agent has it" if encrypted else _unusable(path, error)
@@ -137,18 +136,18 @@ def _read_files(rules: IdentityRules) -> tuple[KeyFile, ...]:
     return tuple(read_key_file(path, rules.certificates) for path in existing)
 
 
-async def _ask_agent(socket: str) -> tuple[asyncssh.SSHAgentClient | None, list[Offer], str]:
-    """The agent, the keys it holds, and why it is of no use."""
+async def _ask_agent(socket: str, until_left: contextlib.AsyncExitStack) -> tuple[list[Offer], str]:
+    """The keys that the agent holds, or why it is of no use."""
     if not socket:
-        return None, [], ""
+        return [], ""
     try:
         async with asyncio.timeout(AGENT_LIMIT_S):
-            agent = await asyncssh.connect_agent(socket)
-            return agent, [_offer_of_agent(pair) for pair in await agent.get_keys()], ""
+            agent = await until_left.enter_async_context(await asyncssh.connect_agent(socket))
+            return [_offer_of_agent(pair) for pair in await agent.get_keys()], ""
     except TimeoutError:
-        return None, [], f"the agent at {socket} does not answer"
+        return [], f"the agent at {socket} does not answer"
     except (OSError, ValueError) as error:
-        return None, [], f"the agent at {socket} cannot be used: {error}"
+        return [], f"the agent at {socket} cannot be used: {error}"
 
 
 def _offer_of_agent(pair: asyncssh.SSHKeyPair) -> Offer:

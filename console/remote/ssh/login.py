@@ -12,7 +12,7 @@ import msgspec
 from console.domain.errors import HostError
 from console.remote.ssh.background import in_background
 from console.remote.ssh.dial import ProxyCommand, dial, resolve
-from console.remote.ssh.errors import Stage, detail, explain, login_refused
+from console.remote.ssh.errors import ENDED, Stage, detail, explain, login_refused
 from console.remote.ssh.host_keys import HostTrust, KnownKey, PublicKey, trust_for
 from console.remote.ssh.identities import Identities, Offer, find_identities
 from console.remote.ssh.route import Hop
@@ -53,9 +53,8 @@ class Login(asyncssh.SSHClient):
         """Connect and log in. Raises FOREIGN errors, for `explain`."""
         hop = self.hop
         self._trust = await in_background(lambda: trust_for(hop.known_hosts, hop.key_name, hop.key_port))
-        self._identities = await find_identities(hop.identities)
-        self._offers = iter(self._identities.offers)
-        with contextlib.closing(self._identities):
+        async with find_identities(hop.identities) as self._identities:
+            self._offers = iter(self._identities.offers)
             sock = await self._reach()
             try:
                 self.connection = await self._log_in(sock, keepalive, limit_s)
@@ -85,7 +84,7 @@ class Login(asyncssh.SSHClient):
             self.hop,
             command=self._command,
             via=str(self._via.hop) if self._via else "",
-            proxy_end=await self._proxy.why() if self._proxy else "",
+            proxy_end=await self._proxy.why() if self._proxy and isinstance(error, ENDED) else "",
         )
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from console.domain.observation import LogUpdate, Servers, Update
 from console.domain.ownership import gpu_owners
 from console.domain.throughput import Throughput
 from console.ui.widgets.gpu_panel import GpuPanel
+from console.ui.widgets.line_view import LineView
 from console.ui.widgets.log_deck import LogDeck
 from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.server_panel import ServerPanel
@@ -80,8 +81,10 @@ class Dashboard(Screen[None]):
         self._host = view
         self.query_one(StatusBar).update_host(view)
         lost = view.connection in ("lost", "failed") and view.age_s is not None
-        for panel in (GpuPanel, ServerPanel, ThroughputChart, VerdictLine, LogDeck):
-            self.query_one(panel).greyed = lost
+        for panel in self.query(LineView):
+            panel.greyed = lost and not isinstance(panel, StatusBar)
+        logs = self.query_one(LogDeck)
+        logs.greyed, logs.age_s = lost, view.age_s
         self.query_one(GpuPanel).age_s = view.age_s or 0.0
 
     def _show_sample(self, sample: Sample) -> None:
@@ -97,7 +100,7 @@ class Dashboard(Screen[None]):
         self._servers = servers
         host = self._host.host
         self.query_one(ServerPanel).update_servers(
-            servers.views, None if host is None else host.time, nothing=NOBODY if servers.looked else "looking…"
+            servers.views, None if host is None else host.time, nothing=servers.note or (NOBODY if servers.looked else "looking…")
         )
         await self.query_one(LogDeck).show_servers(servers.views)
         self._show_gpus()
@@ -170,7 +173,8 @@ def rows_of(height: int, *, wide: bool, tall: bool, gpus: int, servers: int) -> 
     gpu_rows = max(gpus, 1) + 1 + (3 if tall else 0) + borders
     server_rows = max(servers, 1) + borders
     if wide:
-        top = min(max(gpu_rows, server_rows + borders + 3), max(6, height - 11))
+        spare = max(0, min(height // 3, 20) - gpu_rows) if tall else 0
+        top = min(max(gpu_rows + spare, server_rows + borders + 3), max(6, height - 11))
         return {"#top": top, "#gpus": top, "#servers": server_rows, "#throughput": max(1, top - server_rows)}
     chart_rows = 10 if tall else 1
     gpu_rows = min(gpu_rows, max(3, height - 10 - server_rows - chart_rows))

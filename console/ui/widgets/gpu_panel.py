@@ -12,10 +12,11 @@ from textual.reactive import reactive
 from console.domain.gpu import NO_GPUS, GpuReport, GpuSample
 from console.domain.ownership import UNKNOWN, Owner
 
-from .gpu_columns import Row, Scale, columns, fitted, is_silent, role_tone, row_line, scale_of, title_line
+from .gpu_cells import Row, Scale, is_silent, role_tone, scale_of
+from .gpu_columns import columns, fitted, row_line, title_line
 from .line_view import LineView
 from .lines import Line, Span, fit_line, joined, spread
-from .meter import NA, UNICODE, Glyphs, percent, span
+from .meter import NA, UNICODE, Glyphs, duration, percent
 
 HISTORY = 60
 """Samples that a sparkline remembers."""
@@ -41,14 +42,9 @@ class GpuPanel(LineView):
     """Seconds between samples: after two missed ones the panel is grey."""
 
     def __init__(
-        self,
-        *,
-        glyphs: Glyphs = UNICODE,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
+        self, *, glyphs: Glyphs = UNICODE, id: str | None = None, classes: str | None = None
     ) -> None:
-        super().__init__(glyphs=glyphs, name=name, id=id, classes=classes)
+        super().__init__(glyphs=glyphs, id=id, classes=classes)
         self._report = NO_GPUS
         self._owners: dict[int, Owner] = {}
         self._scale = Scale(glyphs)
@@ -56,14 +52,22 @@ class GpuPanel(LineView):
         self._power: dict[int, deque[float | None]] = {}
 
     def update_report(self, report: GpuReport, owners: Mapping[int, Owner]) -> None:
-        """Show a reading, and whom each GPU works for, by index."""
+        """Show a reading, and whom each GPU works for, by index.
+
+        The same report may come again with other owners; it enters the history once.
+        """
+        news = report is not self._report
         scale = scale_of(report, self._scale.answered, self.glyphs)
         if scale.has_activity != self._scale.has_activity:
             # Its past is utilisation, which is another thing.
             self._sm.clear()
         self._report, self._scale = report, scale
         for gpu in report.gpus:
-            self._remember(gpu, owners.get(gpu.index, UNKNOWN))
+            if news:
+                self._remember(gpu)
+            # A card that fell silent names no process; it still belongs where it was.
+            if not (is_silent(gpu) and gpu.index in self._owners):
+                self._owners[gpu.index] = owners.get(gpu.index, UNKNOWN)
         self.redraw()
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
@@ -90,16 +94,13 @@ class GpuPanel(LineView):
     def watch_age_s(self) -> None:
         self.redraw()
 
-    def _remember(self, gpu: GpuSample, owner: Owner) -> None:
+    def _remember(self, gpu: GpuSample) -> None:
         """Extend the history of a card; an old reading is a gap, not the same value once more."""
         fresh = self._report.age_s <= 2 * self.interval_s
         past_sm = self._sm.setdefault(gpu.index, deque(maxlen=HISTORY))
         past_sm.append(self._scale.sm_pct(gpu) if fresh else None)
         past_power = self._power.setdefault(gpu.index, deque(maxlen=HISTORY))
         past_power.append(gpu.power_w if fresh else None)
-        # A card that fell silent names no process; it still belongs where it was.
-        if not (is_silent(gpu) and gpu.index in self._owners):
-            self._owners[gpu.index] = owner
 
     def _rows(self) -> list[Row]:
         return [
@@ -210,10 +211,10 @@ def with_notice(
     stalled = age_s >= STALLED_S
     reason = glyphs.safe(report.reason or "")
     if stale and not stalled:
-        age = (Span(f" {span(age_s)} old", "notice"),)
+        age = (Span(f" {duration(age_s)} old", "notice"),)
         table[0] = spread(table[0], age, width, glyphs)
     if stalled:
-        reason = f"GPU telemetry stalled {span(age_s)}" + (f" ({reason})" if reason else "")
+        reason = f"GPU telemetry stalled {duration(age_s)}" + (f" ({reason})" if reason else "")
     if reason:
         line = fit_line((Span(reason, "notice" if stalled else "muted"),), width, glyphs)
         if len(table) < height:

@@ -30,14 +30,9 @@ class LineView(ScrollView):
     """Lines at the top that do not scroll."""
 
     def __init__(
-        self,
-        *,
-        glyphs: Glyphs = UNICODE,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
+        self, *, glyphs: Glyphs = UNICODE, id: str | None = None, classes: str | None = None
     ) -> None:
-        super().__init__(name=name, id=id, classes=classes)
+        super().__init__(id=id, classes=classes)
         self.glyphs = glyphs
         self._lines: tuple[Line, ...] = ()
         self._paint = Paint({})

@@ -69,5 +69,11 @@ def spread(left: Line, right: Line, width: int, glyphs: Glyphs = UNICODE) -> Lin
 
 
 def in_grey(line: Line) -> Line:
-    """A line that is no longer true; what was said about that keeps its tone."""
-    return tuple(span if span.tone == "notice" else Span(span.text, "stale") for span in line)
+    """A line that is no longer true; what is said about that keeps its tone."""
+    return tuple(Span(span.text, _greyed(span.tone)) for span in line)
+
+
+def _greyed(tone: str) -> str:
+    if tone in ("notice", "bar-track"):
+        return tone
+    return "spark-stale" if tone.startswith("spark-") else "stale"

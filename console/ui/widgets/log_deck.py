@@ -37,10 +37,9 @@ class LogStrip(LineView, can_focus=False):
         self.redraw()
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
+        mark = ">" if self.glyphs.ascii_only else "▸"
         parts: list[Line] = [
-            (Span(f"▸{name}" if shown and not self.glyphs.ascii_only else f">{name}" if shown else f" {name}",
-                  "" if shown else "muted"),)
-            for name, shown in self._names
+            (Span(f"{mark if shown else ' '}{name}", "" if shown else "muted"),) for name, shown in self._names
         ]
         return [fit_line(joined(parts), width, self.glyphs)]
 
@@ -49,6 +48,8 @@ class LogDeck(Vertical):
     """One pane for each server ever shown; a server that is replaced leaves with its pane."""
 
     greyed: reactive[bool] = reactive(False)
+    age_s: reactive[float | None] = reactive(None)
+    """Seconds since the logs were last known to be complete."""
 
     def __init__(self, glyphs: Glyphs, *, first_number: int, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -99,6 +100,10 @@ class LogDeck(Vertical):
         for pane in self._panes.values():
             pane.greyed = self.greyed
 
+    def watch_age_s(self) -> None:
+        for pane in self._panes.values():
+            pane.age_s = self.age_s
+
     def on_resize(self, event: events.Resize) -> None:
         self._arrange()
 
@@ -120,6 +125,7 @@ class LogDeck(Vertical):
             view = self._views[key]
             port = "" if view.process.port is None else f" :{view.process.port}"
             pane.label = f"{number} {view.process.role}{port}"
+            pane.role = view.process.role
             pane.place_note = view.log_note
 
     def _arrange(self) -> None:

@@ -58,7 +58,9 @@ LOG_TONES: Mapping[str, Tone] = {
 }
 
 # Left out of a line: the date, the level (the sign says it), and where in its source a router stands.
-_SGLANG = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*)\] ")
+_SGLANG = re.compile(
+    r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*)\] (?:(?:INFO|WARNING|ERROR): +)?"
+)
 _ROUTER = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d) +(?:(?:TRACE|DEBUG|INFO|WARN|ERROR) )?")
 _ROUTER_DETAIL = re.compile(r'(?<=: )/\S+\.rs:\d+: | version=\S+ module="\w+" request_id="[^"]*"')
 _VALUE = re.compile(r"(?<=: )([^,]+)")

@@ -85,8 +85,8 @@ def bar(pct: float, width: int, glyphs: Glyphs = UNICODE) -> tuple[str, str]:
     Whatever is above 0 shows at least the smallest part that there is.
     """
     steps = 2 if glyphs.half else 1
-    filled = round(min(max(pct, 0.0), 100.0) / 100.0 * width * steps)
-    whole, part = divmod(max(filled, 1) if pct > 0 else 0, steps)
+    filled = min(max(round(pct / 100.0 * width * steps), 1), width * steps) if pct > 0 else 0
+    whole, part = divmod(filled, steps)
     drawn = glyphs.full * whole + glyphs.half * part
     return drawn, glyphs.track * (width - len(drawn))
 
@@ -127,7 +127,7 @@ def gib(mib: float | None) -> str:
     return f"{value:.1f}" if 0.05 <= value < 9.95 else f"{value:.0f}"
 
 
-def span(seconds: float | None) -> str:
+def duration(seconds: float | None) -> str:
     """A stretch of time in at most two units: `14 s`, `3m`, `2h14m`, `3d4h`."""
     if seconds is None:
         return NA

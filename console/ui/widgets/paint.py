@@ -45,6 +45,7 @@ TONES: Mapping[str, Tone] = {
     "notice": Tone(("state-starting", "warning"), "#fea62b"),
     **{f"role-{role}": tone for role, tone in _ROLES.items()},
     **{f"spark-{role}": replace(tone, strength=0.5) for role, tone in _ROLES.items()},
+    "spark-stale": Tone(("stale", "foreground-disabled"), "#707070", strength=0.5),
     "state-ready": Tone(("state-ready", "success"), "#4ebf71"),
     "state-starting": Tone(("state-starting", "warning"), "#fea62b"),
     "state-failed": Tone(("state-failed", "error"), "#e0526e", bold=True),

@@ -9,7 +9,7 @@ from console.domain.server_view import ServerState, ServerView
 
 from .line_view import LineView
 from .lines import Line, Span, fit, fit_line, joined, width_of
-from .meter import NA, UNICODE, Glyphs, percent, rate, span
+from .meter import NA, Glyphs, duration, percent, rate
 
 NONE_FOUND = "No SGLang server runs on this host."
 
@@ -26,18 +26,9 @@ class ServerPanel(LineView):
     ServerPanel { height: auto; }
     """
 
-    def __init__(
-        self,
-        *,
-        glyphs: Glyphs = UNICODE,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(glyphs=glyphs, name=name, id=id, classes=classes)
-        self._views: tuple[ServerView, ...] = ()
-        self._now: float | None = None
-        self._nothing = NONE_FOUND
+    _views: tuple[ServerView, ...] = ()
+    _now: float | None = None
+    _nothing = NONE_FOUND
 
     def update_servers(
         self, views: Sequence[ServerView], now: float | None, nothing: str = NONE_FOUND
@@ -78,11 +69,15 @@ def server_lines(views: Sequence[ServerView], now: float | None, width: int, gly
 
 
 def _line(head: Line, view: ServerView, texts: Texts, width: int, glyphs: Glyphs) -> Line:
-    tail = joined((Span(text, "muted"),) if text else () for text in (texts.age, texts.pid, texts.version))
-    said = [*_reason(view, glyphs), *((Span(text),) for text in (texts.load, texts.rates) if text.strip())]
-    room = max(width - width_of(head) - width_of(tail) - 2, 0)
-    middle = fit_line(joined([*said, *_notes(view, glyphs)]), room, glyphs)
-    return fit_line((*head, *middle, Span("  "), *tail), width, glyphs)
+    loads = [(Span(text),) for text in (texts.load, texts.rates) if text.strip()]
+    said = joined([*_reason(view, glyphs), *loads, *_notes(view, glyphs)])
+    identity = [text for text in (texts.age, texts.pid, texts.version) if text]
+    tail = tuple(Span(f"  {text}", "muted") for text in identity)
+    room = width - width_of(head) - width_of(tail)
+    # Why a server does not serve is worth more than its pid.
+    if view.reason and width_of(said) > room:
+        return fit_line((*head, *said), width, glyphs)
+    return fit_line((*head, *fit_line(said, max(room, 0), glyphs), *tail), width, glyphs)
 
 
 def _head(view: ServerView, glyphs: Glyphs) -> Line:
@@ -99,7 +94,7 @@ def _texts(view: ServerView, now: float | None, glyphs: Glyphs) -> Texts:
     process = view.process
     return Texts(
         load=_load(view) if view.state == "ready" else "",
-        age=(NA if now is None else span(now - process.start_time)).rjust(6),
+        age=(NA if now is None else duration(now - process.start_time)).rjust(6),
         pid=f"pid {process.pid}",
         rates=_rates(view) if view.state == "ready" else "",
         version=glyphs.safe(process.version or ""),

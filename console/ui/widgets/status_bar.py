@@ -13,7 +13,7 @@ from console.domain.host_view import HostView
 
 from .line_view import LineView
 from .lines import Line, Span, joined, spread, width_of
-from .meter import NA, UNICODE, Glyphs, gib, span
+from .meter import NA, Glyphs, duration, gib
 
 SKEW_WORTH_SAYING_S = 1.0
 
@@ -28,16 +28,7 @@ class StatusBar(LineView, can_focus=False):
     interval_s: reactive[float] = reactive(1.0)
     """Seconds between samples: the age of what is shown is said after two missed ones."""
 
-    def __init__(
-        self,
-        *,
-        glyphs: Glyphs = UNICODE,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(glyphs=glyphs, name=name, id=id, classes=classes)
-        self._view: HostView | None = None
+    _view: HostView | None = None
 
     def update_host(self, view: HostView) -> None:
         """Show the host as it is now."""
@@ -84,7 +75,7 @@ def _parts(view: HostView, interval_s: float, glyphs: Glyphs) -> list[Part]:
         Part(3, (Span(" PROTECTED ", "badge-protected"),) if view.protected else ()),
         Part(0, _connection(view, glyphs)),
         Part(7, _said(view.detail if view.connection in ("lost", "failed") else None, "muted", glyphs)),
-        Part(1, (Span(f"shown: {span(view.age_s)} old", "notice"),) if old else (), right=True),
+        Part(1, (Span(f"shown: {duration(view.age_s)} old", "notice"),) if old else (), right=True),
         Part(2, (Span(f"clock {view.skew_s:+.1f} s", "warning"),) if skewed else (), right=True),
         *_machine(view.host),
     ]
@@ -102,9 +93,11 @@ def _connection(view: HostView, glyphs: Glyphs) -> Line:
         rtt = "" if view.rtt_ms is None else f" {view.rtt_ms:.0f} ms"
         return (Span(f"{glyphs.ready} ", "state-ready"), Span(f"{carrier}{rtt}"))
     what = "connection lost" if view.connection == "lost" else "cannot connect"
-    since = "" if view.since_s is None else f" {span(view.since_s)} ago" if view.connection == "lost" else ""
-    retry = "" if view.retry_in_s is None else f", retrying in {span(view.retry_in_s)}"
-    return (Span(f"{glyphs.failed} {what}{since}{retry}", "state-failed"),)
+    if view.connection == "lost" and view.since_s is not None:
+        what += f" {duration(view.since_s)} ago"
+    if view.retry_in_s is not None:
+        what += f", retrying in {duration(view.retry_in_s)}"
+    return (Span(f"{glyphs.failed} {what}", "state-failed"),)
 
 
 def _machine(host: HostSample | None) -> list[Part]:

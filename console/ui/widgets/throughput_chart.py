@@ -53,14 +53,9 @@ class ThroughputChart(LineView):
     """Why there are no numbers, when the caller knows."""
 
     def __init__(
-        self,
-        *,
-        glyphs: Glyphs = UNICODE,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
+        self, *, glyphs: Glyphs = UNICODE, id: str | None = None, classes: str | None = None
     ) -> None:
-        super().__init__(glyphs=glyphs, name=name, id=id, classes=classes)
+        super().__init__(glyphs=glyphs, id=id, classes=classes)
         self._gen = Series(CAPACITY)
         self._prompt = Series(CAPACITY)
         self._latest: Throughput | None = None
@@ -105,7 +100,8 @@ class ThroughputChart(LineView):
             return [numbers(latest, width, self.glyphs), *curves]
         gen_rows, _ = rows_of(height)
         head = spread(gen_title(latest), (*queue(latest), Span(" ")), width, self.glyphs)
-        return [head, *curves[:gen_rows], fit_line(prompt_title(latest), width), *curves[gen_rows:]]
+        below = fit_line(prompt_title(latest), width, self.glyphs)
+        return [head, *curves[:gen_rows], below, *curves[gen_rows:]]
 
     def _has_numbers(self, now: float) -> bool:
         points = self._gen.since(now - self.window_s) + self._prompt.since(now - self.window_s)

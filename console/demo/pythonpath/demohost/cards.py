@@ -8,6 +8,7 @@ power limit.
 from __future__ import annotations
 
 import math
+import os
 from typing import NamedTuple
 
 from demohost.state import Occupant
@@ -63,6 +64,11 @@ _DECODE = _Look((95, 98), (24, 39), (4, 7), (3, 7), (27, 40), (1500, 3400), (160
 _SINGLE = _Look((90, 98), (34, 62), (6, 11), (10, 33), (27, 42), (1900, 5200), (2000, 5600), (260, 430))
 
 _BY_ROLE = {"prefill": _PREFILL, "decode": _DECODE, "single": _SINGLE}
+
+
+def gpu_count() -> int:
+    """How many GPUs the host has."""
+    return int(os.environ.get("DSV4_DEMO_GPUS", "8"))
 
 
 def card_at(index: int, occupant: Occupant | None, now: float) -> Card:
@@ -126,4 +132,4 @@ def _between(pair: tuple[float, float], share: float) -> float:
 
 def _flicker(index: int, place: int, now: float) -> float:
     """A steady wobble between -1 and 1, another one for each card and value."""
-    return math.sin(now * (1.3 + 0.17 * place) + 2.1 * index + place)
+    return math.sin(now * (1.3 + 0.17 * place) + 2.4 * index + place)

@@ -11,8 +11,8 @@ import fcntl
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 
 def folder() -> Path:
@@ -24,22 +24,24 @@ def folder() -> Path:
     return Path(named)
 
 
-def hold(host_folder: Path) -> IO[bytes]:
-    """For the demo: alive until the returned file is closed or this process is gone."""
-    alive = open(host_folder / "alive", "wb")  # noqa: SIM115 - the caller holds it for as long as it lives
-    fcntl.flock(alive, fcntl.LOCK_EX)
-    return alive
+def end_with_the_demo(host_folder: Path, last: Callable[[], None] = lambda: None) -> None:
+    """End this process, at once and whatever it is doing, when the demo is gone; `last` is called before.
 
-
-def end_with_the_demo(host_folder: Path) -> None:
-    """For its processes: end this one, at once and whatever it is doing, when the demo is gone."""
+    Raises FileNotFoundError when there is no demo host in that folder.
+    """
+    alive = open(host_folder / "alive", "rb")  # noqa: SIM115 - the thread has it until the end
 
     def watch() -> None:
-        try:
-            with open(host_folder / "alive", "rb") as alive:
-                fcntl.flock(alive, fcntl.LOCK_SH)
-        except FileNotFoundError:
-            pass
+        fcntl.flock(alive, fcntl.LOCK_SH)
+        last()
+        _remove(host_folder)
         os._exit(0)
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def _remove(host_folder: Path) -> None:
+    """A demo that was killed could not remove its folder. Others may be doing the same."""
+    from shutil import rmtree  # 5 ms that the start is spared
+
+    rmtree(host_folder, ignore_errors=True)

@@ -32,10 +32,10 @@ class ServerLog:
 
 def progress_bar(label: str, done: int, total: int, elapsed_s: float, width: int = 10) -> str:
     """A bar as tqdm draws it on a terminal-less stderr, without its line end."""
-    eighths = round(done / total * width * 8)
+    eighths = done * width * 8 // total
     bar = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
     return (
-        f"{label}: {done * 100 // total:3d}%|{bar:<{width}}| {done}/{total} {timing(done, total, elapsed_s)}"
+        f"{label}: {100 * done / total:3.0f}%|{bar:<{width}}| {done}/{total} {timing(done, total, elapsed_s)}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from demohost.cards import MEMORY_MIB, RESERVED_MIB
+from demohost.cards import MEMORY_MIB, RESERVED_MIB, gpu_count
 
 from sglang.server_args import PAGE_SIZE, ServerArgs
 
@@ -17,8 +17,8 @@ _GRAPH_GB_EACH = 0.012
 _GRAPH_GB_BASE = 0.35
 
 
-class OutOfMemoryError(Exception):
-    """The server does not fit. The text is the last line of the real traceback."""
+class DoesNotFitError(Exception):
+    """The server does not fit on its GPUs. The text is the last line of the real traceback."""
 
 
 class MemoryPlan(NamedTuple):
@@ -44,17 +44,19 @@ class MemoryPlan(NamedTuple):
 
 
 def plan_memory(args: ServerArgs, held_mib: float) -> MemoryPlan:
-    """Divide a GPU on which others hold `held_mib`. Raises OutOfMemoryError."""
+    """Divide a GPU on which others hold `held_mib`. Raises DoesNotFitError."""
+    if max(args.gpus) >= gpu_count():
+        raise DoesNotFitError("torch.AcceleratorError: CUDA error: invalid device ordinal")
     free_gb = (MEMORY_MIB - RESERVED_MIB - held_mib) / 1024 - CONTEXT_GB
     weights_gb = MODEL_GB / args.tp_size
     if weights_gb > free_gb:
-        raise OutOfMemoryError(
+        raise DoesNotFitError(
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
             f"capacity of {MEMORY_MIB / 1024:.2f} GiB of which {max(0.0, free_gb % 2):.2f} GiB is free."
         )
     kv_gb = free_gb * args.mem_fraction - weights_gb
     if kv_gb <= 0:
-        raise OutOfMemoryError(
+        raise DoesNotFitError(
             "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. "
             f"Current value: mem_fraction_static={args.mem_fraction}"
         )

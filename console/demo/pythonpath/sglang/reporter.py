@@ -148,10 +148,9 @@ def too_long(context_length: int, prompt_tokens: int, max_tokens: int) -> str:
     """Why a request does not fit."""
     return (
         f"Requested token count exceeds the model's maximum context length of {context_length} tokens. "
-        f"You requested a total of {prompt_tokens + max_tokens} tokens: {prompt_tokens} tokens from the input "
-        f"messages and {max_tokens} tokens for the completion. "
-        "Please reduce the number of tokens in the input messages or the completion to fit within the "
-        "limit."
+        f"You requested a total of {prompt_tokens + max_tokens} tokens: {prompt_tokens} tokens from the "
+        f"input messages and {max_tokens} tokens for the completion. Please reduce the number of tokens in "
+        "the input messages or the completion to fit within the limit."
     )
 
 

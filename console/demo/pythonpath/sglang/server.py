@@ -11,14 +11,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from demohost import lifeline, proctitle, state, webserver
+from demohost import lifeline, state, webserver
 from demohost.clock import scaled
 
+from sglang.children import Children
 from sglang.completions import Completions
 from sglang.generation import Generator
 from sglang.http_api import HttpApi
 from sglang.log import ServerLog
-from sglang.memory import OutOfMemoryError, plan_memory
+from sglang.memory import DoesNotFitError, plan_memory
 from sglang.prefix_cache import PrefixCache
 from sglang.server_args import ServerArgs, parse
 from sglang.serving import Serving
@@ -39,20 +40,22 @@ def main(argv: Sequence[str]) -> None:
     announce(args, log)
     try:
         plan = plan_memory(args, _held_by_others(folder, args))
-    except OutOfMemoryError as error:
+    except DoesNotFitError as error:
         _die_in_startup(log, error)
-    ranks = tuple(proctitle.spawn(_scheduler_title(args, rank)) for rank in range(args.tp_size))
-    proctitle.spawn("sglang::detokenizer")
-    lifeline.end_with_the_demo(folder)
-    serving = Serving(folder, args, plan, ranks, log)
-    sys.exit(asyncio.run(Server(folder, serving).run()))
+    children = Children(args.tp_size)
+    lifeline.end_with_the_demo(folder, children.end)
+    serving = Serving(folder, args, plan, children.ranks, log)
+    code = asyncio.run(Server(folder, serving, children).run())
+    children.end()
+    state.withdraw(folder, os.getpid())
+    sys.exit(code)
 
 
 class Server:
     """Brings the server up, keeps it going and takes it down."""
 
-    def __init__(self, folder: Path, serving: Serving) -> None:
-        self._folder, self._serving = folder, serving
+    def __init__(self, folder: Path, serving: Serving, children: Children) -> None:
+        self._serving, self._children = serving, children
         self._args, self._log = serving.args, serving.log
         self._cache = PrefixCache(not self._args.resolved["disable_radix_cache"])
         self._outbox = Outbox()
@@ -105,7 +108,6 @@ class Server:
         self._log.line(
             f"kill_process_tree called: parent_pid={os.getpid()}, include_parent=False, pid={os.getpid()}"
         )
-        state.withdraw(self._folder, os.getpid())
 
     def _report_remaining(self) -> None:
         count = self._serving.engine.real
@@ -121,17 +123,15 @@ class Server:
         )
         self._log.uvicorn("INFO", "Waiting for application shutdown.")
         self._log.uvicorn("INFO", "Application shutdown complete.")
-        state.withdraw(self._folder, os.getpid())
         return PORT_TAKEN_EXIT
 
     def _child_died(self) -> None:
         """One rank's end is the server's end, and takes the others along."""
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if not pid:
+        death = self._children.dead()
+        if death is None:
             return
-        code = os.waitstatus_to_exitcode(status)
         self._log.line(
-            f"Subprocess scheduler_0 (pid={pid}) crashed with exit code {code}. "
+            f"Subprocess {death.name} (pid={death.pid}) crashed with exit code {death.exit_code}. "
             "Triggering SIGQUIT for cleanup..."
         )
         self._log.line("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
@@ -141,10 +141,6 @@ class Server:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _scheduler_title(args: ServerArgs, rank: int) -> str:
-    return f"sglang::scheduler_TP{rank}" if args.tp_size > 1 else "sglang::scheduler"
-
-
 def _held_by_others(folder: Path, args: ServerArgs) -> float:
     """Memory in use on the fullest of the server's GPUs, in MiB."""
     found = list(state.occupants(folder))
@@ -152,7 +148,7 @@ def _held_by_others(folder: Path, args: ServerArgs) -> float:
     return max(held, default=0.0)
 
 
-def _die_in_startup(log: ServerLog, error: OutOfMemoryError) -> None:
+def _die_in_startup(log: ServerLog, error: DoesNotFitError) -> None:
     """As a rank fails to start: a traceback of which only the first line has a prefix."""
     log.line(f"Load weight begin. avail mem={0.0:.2f} GB", rank=0)
     time.sleep(scaled(1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from typing import NamedTuple
 
 from demohost.clock import start_s
 
@@ -17,6 +17,17 @@ _SHARDS = 46
 _SHARES = {"args": 0.03, "init": 0.06, "load": 0.42, "pool": 0.03, "capture": 0.28, "serve": 0.02}
 """Of the whole start; the rest is the warm-up."""
 _SHARD_STEP = 4
+_PREFILL_SIZES = (256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 7168, 8192)
+
+
+class _Capture(NamedTuple):
+    """What graphs are captured, and the words for it."""
+
+    name: str
+    sizes: tuple[int, ...]
+    label: str
+    setting: str
+    captured: str = ""
 
 
 class StartUp:
@@ -75,7 +86,7 @@ class StartUp:
         for done in (*range(0, _SHARDS, _SHARD_STEP), _SHARDS):
             elapsed = time.monotonic() - began
             self._log.raw(
-                f"Loading safetensors checkpoint shards: {done * 100 // _SHARDS:3d}% Completed | "
+                f"Loading safetensors checkpoint shards: {100 * done / _SHARDS:3.0f}% Completed | "
                 f"{done}/{_SHARDS} {timing(done, _SHARDS, elapsed)}\n"
             )
             self._serving.publish("loading", self._plan.mib(weights=done / _SHARDS, kv=False, graphs=0), 0.6)
@@ -111,31 +122,31 @@ class StartUp:
         self._each_rank(f"Memory pool end. avail mem={self._free_gb:.2f} GB")
 
     async def _capture_graphs(self) -> None:
-        sizes = self._args.graph_sizes
-        if not sizes:
+        capture = _capture_of(self._args)
+        if not capture.sizes:
             self._log.line(
                 "Disable decode CUDA graph because cuda_graph_config resolved decode.backend='disabled'.",
                 rank=0,
             )
             return
-        name = "target verify" if self._args.speculates else "target decode"
         began = time.monotonic()
         self._each_rank(
-            f"Capture {name} CUDA graph begin. backend=full, "
-            f"num_tokens_per_req={max(1, self._args.draft_tokens)}, avail mem={self._free_gb:.2f} GB"
+            f"Capture {capture.name} CUDA graph begin. {capture.setting}, avail mem={self._free_gb:.2f} GB"
         )
-        await self._draw_capture(sizes, began)
+        await self._draw_capture(capture, began)
         self._free_gb -= self._plan.graph_gb
+        elapsed = time.monotonic() - began
         self._each_rank(
-            f"Capture {name} CUDA graph end. bs={list(sizes)}, elapsed={time.monotonic() - began:.2f} s, "
+            f"Capture {capture.name} CUDA graph end. {capture.captured}elapsed={elapsed:.2f} s, "
             f"mem usage={self._plan.graph_gb:.2f} GB, avail mem={self._free_gb:.2f} GB."
         )
 
-    async def _draw_capture(self, sizes: Sequence[int], began: float) -> None:
+    async def _draw_capture(self, capture: _Capture, began: float) -> None:
         """The bar is repainted by carriage returns and ends in a line end, as tqdm's does."""
+        sizes = capture.sizes
         for done, size in enumerate(reversed(sizes)):
             free_gb = self._free_gb - self._plan.graph_gb * done / len(sizes)
-            label = f"Capturing batches (bs={size} avail_mem={free_gb:.2f} GB)"
+            label = f"Capturing {capture.label}={size} avail_mem={free_gb:.2f} GB)"
             held = self._plan.mib(graphs=done / len(sizes))
             self._serving.publish("capturing", held, 0.5)
             for drawn in (done, done + 1):
@@ -184,6 +195,15 @@ def announce(args: ServerArgs, log: ServerLog) -> None:
     log.line(f"Setting max_running_requests to {resolved['max_running_requests']} for {ARCHITECTURE}.")
     log.line(f"server_args={resolved}")
     log.line("Watchdog TokenizerManager initialized.")
+
+
+def _capture_of(args: ServerArgs) -> _Capture:
+    if args.role == "prefill":
+        setting = f"backend=breakable, num_tokens={list(_PREFILL_SIZES)}"
+        return _Capture("target prefill", _PREFILL_SIZES, "num tokens (num_tokens", setting)
+    name = "target verify" if args.speculates else "target decode"
+    setting = f"backend=full, num_tokens_per_req={max(1, args.draft_tokens)}"
+    return _Capture(name, args.graph_sizes, "batches (bs", setting, f"bs={list(args.graph_sizes)}, ")
 
 
 async def _take(share: float) -> None:

@@ -1,0 +1,78 @@
+"""Whatever the account's login shell is, and whatever its start-up files print, the script runs in /bin/sh."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.remote.ssh import SshHost
+from tests.integration.sshd import SshServer
+from tests.integration.waiting import read_until
+
+NOISE = "*** welcome to gpu-box, 3 users ***"
+
+START_UP_FILES = {
+    "bash": ".bashrc",
+    "dash": ".profile",
+    "fish": ".config/fish/config.fish",
+    "tcsh": ".tcshrc",
+}
+
+SCRIPT = b"""
+model="/models/it's here/DeepSeek-V4-Flash"
+X=1; export X
+printf 'MARK %s|%s|%s|%s\n' "$model" "${NOT_SET_ANYWHERE:-default}" "$(echo sub 2>&1)" "$0" && exit 5
+"""
+
+
+@pytest.fixture(params=list(START_UP_FILES))
+def account(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
+    """The name and home of a user whose login shell is the parameter, with start-up files that print."""
+    shell = request.param
+    assert os.geteuid() == 0, "accounts with other login shells can only be made by root"
+    program = shutil.which(shell)
+    assert program, f"install {shell}"
+    # pytest's own folders are closed to other users.
+    folder = Path(tempfile.mkdtemp(prefix="login-shell-"))
+    folder.chmod(0o755)
+    name = f"dsv4-{shell}-{os.getpid()}"
+    noisy = folder / "home" / START_UP_FILES[shell]
+    noisy.parent.mkdir(parents=True)
+    noisy.write_text(f"echo '{NOISE}'\n")
+    make = ["useradd", "--no-create-home", "--home-dir", str(folder / "home"), "--shell", program, "--password", "*"]
+    subprocess.run([*make, name], check=True)
+    try:
+        shutil.chown(folder / "home", name)
+        for path in (folder / "home").rglob("*"):
+            shutil.chown(path, name)
+        yield name, folder
+    finally:
+        subprocess.run(["userdel", name], check=True, capture_output=True)
+        shutil.rmtree(folder)
+
+
+async def test_the_script_runs_in_sh(account: tuple[str, Path], home: Path) -> None:
+    name, folder = account
+    server = SshServer(folder / "sshd", home)
+    server.trust()
+    server.add_alias("gpu-box", User=name)
+    server.start()
+    try:
+        host = SshHost("gpu-box")
+        await host.connect()
+        shell = await host.run_shell()
+        await shell.write(SCRIPT)
+        said = (await read_until(shell, b"MARK")) + await shell.read(1000)
+        noise, _, answer = said.partition(b"MARK ")
+        assert answer == b"/models/it's here/DeepSeek-V4-Flash|default|sub|/bin/sh\n"
+        assert noise.strip() == (NOISE.encode() if "dash" not in name else b"")
+        assert await shell.ended() == "exited with status 5"
+        await host.close()
+    finally:
+        server.stop()
