@@ -34,12 +34,18 @@ Clock = Callable[[], float]
 class Agent:
     """Everything the agent knows, driven by `step`."""
 
-    def __init__(self, options: Dict[str, Any], writer: frames.FrameWriter, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        options: Dict[str, Any],
+        writer: frames.FrameWriter,
+        wake: Callable[[], None] = lambda: None,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._clock = clock
         self._writer = writer
         self._interval = bounded_interval(options.get("interval", 1.0))
         self._host = hostinfo.HostInfo()
-        self._gpus = gpus.GpuSampler(self._interval)
+        self._gpus = gpus.GpuSampler(self._interval, wake)
         self._scan = processes.ProcessScan(only_env=options.get("only_env") or os.environ.get(ONLY_ENV))
         self._tails: Dict[str, tails.Tail] = {}
         self._seq = 0
@@ -89,6 +95,11 @@ class Agent:
         tail = self._tails.pop(str(order["tail"]), None)
         if tail is not None:
             tail.close()
+
+    def gpus_were_read(self) -> None:
+        """A new reading is there: send it while it is fresh, and let the clock send only what comes late."""
+        self._take_sample(self._clock())
+        self._sample_at = self._clock() + 1.5 * self._interval
 
     def abandoned(self) -> bool:
         """True when the console has been silent for too long."""
@@ -205,11 +216,31 @@ def orders(reader: frames.FrameReader, fd: int) -> Iterator[Dict[str, Any]]:
         yield header
 
 
-def converse(agent: Agent, writer: frames.FrameWriter, stdin: int, stdout: int) -> None:
+class Waker:
+    """A pipe by which the thread that reads the GPUs wakes the loop."""
+
+    def __init__(self) -> None:
+        self.fd, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+
+    def wake(self) -> None:
+        """Wake the loop; a pipe that is full has woken it already."""
+        try:
+            os.write(self._write_end, b".")
+        except BlockingIOError:
+            pass
+
+    def clear(self) -> None:
+        """Take what was written."""
+        os.read(self.fd, 4096)
+
+
+def converse(agent: Agent, writer: frames.FrameWriter, waker: Waker, stdin: int, stdout: int) -> None:
     """Serve until the console has gone. Raises EOFError, BrokenPipeError or BrokenFrame then."""
     reader = frames.FrameReader()
     poll = select.poll()
     poll.register(stdin, select.POLLIN)
+    poll.register(waker.fd, select.POLLIN)
     while not agent.abandoned():
         wait_s = agent.step()
         writer.flush()
@@ -218,6 +249,9 @@ def converse(agent: Agent, writer: frames.FrameWriter, stdin: int, stdout: int) 
             if fd == stdin:
                 for order in orders(reader, stdin):
                     agent.obey(order)
+            elif fd == waker.fd:
+                waker.clear()
+                agent.gpus_were_read()
             elif event & (select.POLLERR | select.POLLHUP):
                 raise BrokenPipeError
 
@@ -229,10 +263,11 @@ def serve(stdin: int, stdout: int, options: Dict[str, Any]) -> None:
     """
     os.set_blocking(stdout, False)
     writer = frames.FrameWriter(stdout)
-    agent = Agent(options, writer)
+    waker = Waker()
+    agent = Agent(options, writer, waker.wake)
     agent.start()
     try:
-        converse(agent, writer, stdin, stdout)
+        converse(agent, writer, waker, stdin, stdout)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except frames.BrokenFrame as error:

@@ -33,3 +33,7 @@ class HostView(msgspec.Struct, frozen=True, kw_only=True):
     """The host's clock minus this machine's, in seconds."""
     age_s: float | None = None
     """Seconds since the newest sample."""
+    interval_s: float = 1.0
+    """Seconds between samples, as asked for."""
+    utc_offset_s: float | None = None
+    """The host's zone east of UTC, which its logs are written in; None until it has said."""

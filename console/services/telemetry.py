@@ -59,7 +59,8 @@ class HostWatch:
         self._sample: Sample | None = None
         self._sampled_at: float | None = None
         self._skew_s: float | None = None
-        self._utc_offset_s = 0.0
+        self._utc_offset_s: float | None = None
+        self._interval_s = options.interval
         self._connection: Connection = "connecting"
         self._since = time.monotonic()
         self._address: str | None = None
@@ -152,7 +153,7 @@ class HostWatch:
         await self._queue.put(self._view())
 
     async def _take_servers(self, found: ServersFound) -> None:
-        new, replaced = self._runs.found(found.servers, self._utc_offset_s)
+        new, replaced = self._runs.found(found.servers, self._utc_offset_s or 0.0)
         for run in replaced:
             await self._forget(run)
         for run in new:
@@ -257,6 +258,8 @@ class HostWatch:
             host=None if self._sample is None else self._sample.host,
             skew_s=self._skew_s,
             age_s=None if self._sampled_at is None else now - self._sampled_at,
+            interval_s=self._interval_s,
+            utc_offset_s=self._utc_offset_s,
         )
 
 

@@ -26,8 +26,8 @@ class Demo(NamedTuple):
         return Path(self.said["folder"])
 
     def log(self, name: str) -> str:
-        """The log of a server."""
-        return (self.folder / "logs" / f"{name}.log").read_text()
+        """The log of a server, carriage returns and all."""
+        return (self.folder / "logs" / f"{name}.log").read_bytes().decode()
 
     def pids(self) -> list[int]:
         """Everything that lives with the demo's token in its environment, whoever started it."""

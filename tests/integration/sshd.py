@@ -113,7 +113,9 @@ class SshServer:
         """Add a Host block to the client's ssh_config; options given win."""
         block = {"HostName": "127.0.0.1", "Port": str(self.port), "User": self.user, **options}
         with self.config.open("a") as file:
-            file.write("\n".join([f"Host {alias}", *(f"    {name} {value}" for name, value in block.items()), ""]))
+            file.write(
+                "\n".join([f"Host {alias}", *(f"    {name} {value}" for name, value in block.items()), ""])
+            )
 
     def _prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +126,10 @@ class SshServer:
         self.authorize(self.client_key)
 
     def _accepts(self) -> bool:
-        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port), 1):
+        with (
+            contextlib.suppress(ConnectionRefusedError),
+            socket.create_connection(("127.0.0.1", self.port), 1),
+        ):
             return True
         return False
 
@@ -191,7 +196,11 @@ class SshAgent:
         answer = self.socket.with_name("askpass")
         answer.write_text(f"#!/bin/sh\necho '{passphrase}'\n")
         answer.chmod(0o700)
-        asking = {"SSH_ASKPASS": str(answer), "SSH_ASKPASS_REQUIRE": "force", "SSH_AUTH_SOCK": str(self.socket)}
+        asking = {
+            "SSH_ASKPASS": str(answer),
+            "SSH_ASKPASS_REQUIRE": "force",
+            "SSH_AUTH_SOCK": str(self.socket),
+        }
         subprocess.run(["ssh-add", "-q", str(key)], env={**os.environ, **asking}, check=True)
 
     def stop(self) -> None:

@@ -45,7 +45,16 @@ def account(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
     noisy = folder / "home" / START_UP_FILES[shell]
     noisy.parent.mkdir(parents=True)
     noisy.write_text(f"echo '{NOISE}'\n")
-    make = ["useradd", "--no-create-home", "--home-dir", str(folder / "home"), "--shell", program, "--password", "*"]
+    make = [
+        "useradd",
+        "--no-create-home",
+        "--home-dir",
+        str(folder / "home"),
+        "--shell",
+        program,
+        "--password",
+        "*",
+    ]
     subprocess.run([*make, name], check=True)
     try:
         shutil.chown(folder / "home", name)

@@ -16,6 +16,7 @@ from console.remote.ssh import Keepalive, SshHost
 from tests.integration.sshd import SshServer
 from tests.integration.waiting import PATIENCE_S, eventually, read_until
 
+
 @pytest.fixture
 async def host(ssh_server: SshServer) -> AsyncIterator[SshHost]:
     host = SshHost("gpu-box", keepalive=Keepalive(0.5, 2), open_limit_s=1.0)
@@ -91,7 +92,9 @@ async def test_a_program_that_watches_its_stdin_is_not_left_behind(
     await eventually(lambda: not alive(pid), "the program is still there")
 
 
-async def test_closing_the_host_ends_its_channels_and_its_session(host: SshHost, ssh_server: SshServer) -> None:
+async def test_closing_the_host_ends_its_channels_and_its_session(
+    host: SshHost, ssh_server: SshServer
+) -> None:
     shell = await host.run_shell()
     await host.close()
     assert await shell.read(1) == b""

@@ -27,7 +27,9 @@ async def refusal(kind: type[HostError], alias: str = "gpu-box") -> HostError:
 
 
 def fingerprint(key: Path) -> str:
-    listed = subprocess.run(["ssh-keygen", "-lf", str(key)], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ssh-keygen", "-lf", str(key)], capture_output=True, text=True, check=True
+    ).stdout
     return listed.split()[1]
 
 
@@ -68,12 +70,16 @@ async def test_a_key_of_another_type_than_the_known_one_is_a_changed_key(
 
 async def test_strict_host_key_checking_no_does_not_open_the_door(ssh_server: SshServer) -> None:
     ssh_server.known_hosts.write_text("")
-    ssh_server.config.write_text("StrictHostKeyChecking no\nUserKnownHostsFile none\n" + ssh_server.config.read_text())
+    ssh_server.config.write_text(
+        "StrictHostKeyChecking no\nUserKnownHostsFile none\n" + ssh_server.config.read_text()
+    )
     await refusal(HostKeyUnknown)
 
 
 async def test_hashed_names_are_read(ssh_server: SshServer) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(ssh_server.known_hosts)], check=True, capture_output=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-H", "-f", str(ssh_server.known_hosts)], check=True, capture_output=True
+    )
     assert ssh_server.known_hosts.read_text().startswith("|1|")
     await connects()
 
@@ -81,7 +87,9 @@ async def test_hashed_names_are_read(ssh_server: SshServer) -> None:
 async def test_one_of_several_known_keys_is_enough(ssh_server: SshServer, tmp_path: Path) -> None:
     other = make_key(tmp_path / "other", "ecdsa")
     name = f"[127.0.0.1]:{ssh_server.port}"
-    ssh_server.known_hosts.write_text(f"{name} {public_line(other)}\n{name} {public_line(ssh_server.host_key)}\n")
+    ssh_server.known_hosts.write_text(
+        f"{name} {public_line(other)}\n{name} {public_line(ssh_server.host_key)}\n"
+    )
     await connects()
 
 
@@ -159,9 +167,7 @@ async def test_a_revoked_authority_is_refused(ssh_server: SshServer, authority: 
     assert (await refusal(HostKeyChanged)).cause == "marked @revoked at ~/.ssh/known_hosts:2"
 
 
-async def test_a_certificate_for_another_host_is_not_valid(
-    ssh_server: SshServer, authority: Path
-) -> None:
+async def test_a_certificate_for_another_host_is_not_valid(ssh_server: SshServer, authority: Path) -> None:
     ssh_server.known_hosts.write_text(f"@cert-authority * {public_line(authority)}\n")
     ssh_server.add_alias("by-name", HostName="localhost")
     assert "certificate is not valid" in (await refusal(HostKeyUnknown, "by-name")).what
@@ -180,9 +186,7 @@ async def test_a_known_key_serves_though_the_host_has_a_certificate_of_somebody(
     await connects()
 
 
-async def test_a_jump_host_is_checked_like_the_last(
-    ssh_server: SshServer, jump_server: SshServer
-) -> None:
+async def test_a_jump_host_is_checked_like_the_last(ssh_server: SshServer, jump_server: SshServer) -> None:
     jump_server.known_hosts.write_text(f"[127.0.0.1]:{ssh_server.port} {public_line(ssh_server.host_key)}\n")
     error = await refusal(HostKeyUnknown, "behind")
     assert error.where == f"jump host bastion (127.0.0.1:{jump_server.port})"

@@ -71,7 +71,9 @@ async def test_a_missing_identity_file_is_named(ssh_server: SshServer) -> None:
     assert "~/.ssh/id_ed25591 does not exist" in (await refusal("typo")).cause
 
 
-async def test_a_missing_identity_file_does_not_keep_another_key_from_being_used(ssh_server: SshServer) -> None:
+async def test_a_missing_identity_file_does_not_keep_another_key_from_being_used(
+    ssh_server: SshServer,
+) -> None:
     ssh_server.config.write_text("IdentityFile ~/.ssh/id_gone\n" + ssh_server.config.read_text())
     ssh_server.add_alias("two", IdentityFile="~/.ssh/id_ed25519")
     await logs_in("two")
@@ -216,7 +218,9 @@ async def test_a_certificate_beside_the_key_is_used(ssh_server: SshServer, tmp_p
     await logs_in()
 
 
-async def test_the_callers_keys_are_the_only_ones(ssh_server: SshServer, agent: SshAgent, tmp_path: Path) -> None:
+async def test_the_callers_keys_are_the_only_ones(
+    ssh_server: SshServer, agent: SshAgent, tmp_path: Path
+) -> None:
     agent.add(ssh_server.client_key)
     key = make_key(tmp_path / "mine")
     host = SshHost("gpu-box", client_keys=[key])
@@ -235,7 +239,9 @@ async def test_a_jump_host_uses_its_own_user_and_key(
     error = await refusal("behind")
     assert error.where.startswith("jump host bastion")
     jump_server.authorize(key)
-    ssh_server.config.write_text("Host bastion\n    IdentityFile ~/.ssh/id_jump\n" + ssh_server.config.read_text())
+    ssh_server.config.write_text(
+        "Host bastion\n    IdentityFile ~/.ssh/id_jump\n" + ssh_server.config.read_text()
+    )
     await logs_in("behind")
 
 

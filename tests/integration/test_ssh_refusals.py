@@ -209,7 +209,9 @@ async def test_a_jump_host_that_is_down(ssh_server: SshServer, jump_server: SshS
     assert "refuses connections" in error.what
 
 
-async def test_a_target_that_is_silent_behind_a_jump_host(ssh_server: SshServer, jump_server: SshServer) -> None:
+async def test_a_target_that_is_silent_behind_a_jump_host(
+    ssh_server: SshServer, jump_server: SshServer
+) -> None:
     async with impostor(None) as port:
         ssh_server.add_alias("mute", Port=str(port), ProxyJump="bastion")
         error = await refusal("mute", 1.5)

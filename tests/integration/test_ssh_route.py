@@ -9,6 +9,7 @@ import pytest
 
 from console.remote.ssh.route import Config, Hop
 
+
 def ssh_says(config: Path, alias: str) -> dict[str, list[str]]:
     """`ssh -G`: option, lower case, to its values."""
     command = ["ssh", "-G", "-F", str(config), alias]
@@ -99,7 +100,9 @@ CONFIGS = {
     },
     "host key alias": {"config": "Host gpu-box\n    HostName 10.0.0.1\n    HostKeyAlias rack7\n"},
     "equals signs and quotes": {"config": 'Host=gpu-box\n    User = "ops"\n    Port=2022\n'},
-    "what we do not know": {"config": "Host gpu-box\n    VisualHostKey yes\n    User ops\n    ControlMaster auto\n"},
+    "what we do not know": {
+        "config": "Host gpu-box\n    VisualHostKey yes\n    User ops\n    ControlMaster auto\n"
+    },
     "nothing about it": {"config": "Host other\n    User nobody\n"},
 }
 
@@ -146,7 +149,9 @@ def test_without_any_config(home: Path) -> None:
         ("a@b@bastion", "bastion", 22, "a@b"),
     ],
 )
-def test_jump_specifications(jump: str, host: str, port: int, user: str | None, tmp_path: Path, home: Path) -> None:
+def test_jump_specifications(
+    jump: str, host: str, port: int, user: str | None, tmp_path: Path, home: Path
+) -> None:
     config = tmp_path / "config"
     config.write_text(f"Host gpu-box\n    ProxyJump {jump}\n")
     first = Config([str(config)]).route("gpu-box")[0]

@@ -78,7 +78,9 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest.fixture(params=["ssh", "local"])
-async def host(request: pytest.FixtureRequest, server: HttpServer, ssh_server: SshServer) -> AsyncIterator[Host]:
+async def host(
+    request: pytest.FixtureRequest, server: HttpServer, ssh_server: SshServer
+) -> AsyncIterator[Host]:
     host: Host = SshHost("gpu-box", open_limit_s=1.0) if request.param == "ssh" else LocalHost()
     await host.connect()
     yield host
@@ -145,7 +147,9 @@ async def test_a_server_that_does_not_answer(client: httpx.AsyncClient, server: 
     await eventually(lambda: not server.open, "a connection given up stays open")
 
 
-async def test_a_cancelled_request_leaves_no_connection(client: httpx.AsyncClient, server: HttpServer) -> None:
+async def test_a_cancelled_request_leaves_no_connection(
+    client: httpx.AsyncClient, server: HttpServer
+) -> None:
     asking = asyncio.create_task(client.get(server.url("/silence")))
     await eventually(lambda: server.open, "no connection arrives")
     asking.cancel()

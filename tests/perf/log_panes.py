@@ -1,10 +1,10 @@
-"""How fast a key is answered while four logs grow: our LogPane beside Textual's Log, in one run, on a real pty.
+"""How fast a key is answered while four logs grow: our LogPane and Textual's Log, in one run, on a real pty.
 
     python tests/perf/log_panes.py [LINES_A_SECOND] [SECONDS]
 
-Ours takes bytes and does all the work of the console on them: splitting, cleaning, classifying. Textual's Log is
-given finished lines, in batches as large. A key press changes one label; the time until the terminal gets it is
-the latency. CPU is of one core.
+Ours takes bytes and does all the work of the console on them: splitting, cleaning, classifying. Textual's Log
+is given finished lines, in batches as large. A key changes one label; the time until the terminal gets it is the
+latency. CPU is of one core. Both share the machine with whatever else runs on it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import re
 import select
 import statistics
 import struct
@@ -41,7 +42,7 @@ BATCH_S = 0.02
 COLUMNS, ROWS = 160, 50
 DECODE = (
     "[2026-06-17 16:24:57 TP0] Decode batch, #running-req: 16, #full token: 37120, full token usage: 0.03, "
-    "#swa token: 8192, swa token usage: 0.06, cuda graph: True, gen throughput (token/s): {}.40, #queue-req: 4"
+    "#swa token: 8192, swa token usage: 0.06, cuda graph: True, gen throughput (token/s): {}.4, #queue-req: 4"
 )
 ACCESS = '[2026-06-17 16:24:57] INFO:     127.0.0.1:{} - "POST /v1/completions HTTP/1.1" 200 OK'
 
@@ -94,7 +95,8 @@ class LoadedApp(App[None]):
 
     def __init__(self, kind: type[OurLog] | type[TextualLog], rate: int) -> None:
         super().__init__()
-        self.kind, self.rate, self.keys = kind, rate, 0
+        self.kind, self.rate = kind, rate
+        self.keys = self.given = 0
         for theme in load_themes().themes:
             self.register_theme(theme)
         self.theme = "dsv4-dark"
@@ -109,15 +111,16 @@ class LoadedApp(App[None]):
 
     def action_count(self) -> None:
         self.keys += 1
-        self.query_one("#count", Label).update(f"<{self.keys}>")
+        self.query_one("#count", Label).update(f"<{self.keys}> {self.given} lines")
 
     async def _load(self) -> None:
         feeds = [(pane, Feed()) for pane in self.query(self.kind)]
         due = time.monotonic()
-        while True:
+        while self.rate:
             for pane, feed in feeds:
                 pane.give(feed.lines(round(self.rate * BATCH_S / PANES)))
                 await asyncio.sleep(0)
+            self.given = sum(feed.number for _, feed in feeds)
             due = max(due + BATCH_S, time.monotonic() - 1)
             await asyncio.sleep(max(0, due - time.monotonic()))
 
@@ -126,14 +129,16 @@ class Result(NamedTuple):
     latencies_ms: list[float]
     timeouts: int
     cpu_pct: float
+    lines_s: float
 
     def __str__(self) -> str:
         if not self.latencies_ms:
-            return f"no key answered ({self.timeouts} time-outs), CPU {self.cpu_pct:.0f} %"
+            return f"no key answered in time ({self.timeouts} time-outs), CPU {self.cpu_pct:.0f} %"
         p95 = sorted(self.latencies_ms)[int(len(self.latencies_ms) * 0.95)]
         return (
             f"key to frame median {statistics.median(self.latencies_ms):6.1f} ms, p95 {p95:6.1f} ms, "
-            f"max {max(self.latencies_ms):6.1f} ms, {self.timeouts} time-outs, CPU {self.cpu_pct:3.0f} %"
+            f"max {max(self.latencies_ms):6.1f} ms, {self.timeouts} time-outs, CPU {self.cpu_pct:3.0f} %, "
+            f"{self.lines_s:,.0f} lines/s taken"
         )
 
 
@@ -151,36 +156,46 @@ def measured(kind: str, rate: int, seconds: float) -> Result:
     )
     os.close(theirs)
     try:
-        answered(ours, b"<0>", 10)
+        seen = answered(ours, b"<0>", 10)
         drain(ours, 2)
-        cpu, start = cpu_seconds(app.pid), time.monotonic()
+        cpu, start, first = cpu_seconds(app.pid), time.monotonic(), lines_given(seen)
         latencies, timeouts, key = [], 0, 0
         while time.monotonic() - start < seconds:
             key += 1
             pressed = time.monotonic()
             os.write(ours, b"x")
-            if answered(ours, f"<{key}>".encode(), 3):
-                latencies.append((time.monotonic() - pressed) * 1000)
+            seen = answered(ours, f"<{key}>".encode(), 3) or seen
+            took = time.monotonic() - pressed
+            if took < 3:
+                latencies.append(took * 1000)
+                first = first or lines_given(seen)
             else:
                 timeouts += 1
-            drain(ours, max(0.0, 0.1 - (time.monotonic() - pressed)))
-        used = cpu_seconds(app.pid) - cpu
-        return Result(latencies, timeouts, 100 * used / (time.monotonic() - start))
+            drain(ours, max(0.0, 0.1 - took))
+        elapsed = time.monotonic() - start
+        cpu_pct = 100 * (cpu_seconds(app.pid) - cpu) / elapsed
+        return Result(latencies, timeouts, cpu_pct, (lines_given(seen) - first) / elapsed)
     finally:
         app.kill()
         app.wait()
         os.close(ours)
 
 
-def answered(terminal: int, text: bytes, seconds: float) -> bool:
-    """Whether the terminal gets this text in time."""
+def answered(terminal: int, text: bytes, seconds: float) -> bytes:
+    """What the terminal gets, up to this text and a little further; empty if it does not come in time."""
     seen, deadline = b"", time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         if select.select([terminal], [], [], left)[0]:
-            seen = seen[-len(text) :] + os.read(terminal, 65536)
+            seen = seen[-100:] + os.read(terminal, 65536)
             if text in seen:
-                return True
-    return False
+                return seen
+    return b""
+
+
+def lines_given(seen: bytes) -> int:
+    """The count of lines that the label shows."""
+    shown = re.findall(rb"> (\d+) lines", seen)
+    return int(shown[-1]) if shown else 0
 
 
 def drain(terminal: int, seconds: float) -> None:
@@ -199,7 +214,7 @@ def cpu_seconds(pid: int) -> float:
 
 def main() -> None:
     if sys.argv[1:2] == ["--app"]:
-        LoadedApp({"ours": OurLog, "textual": TextualLog}[sys.argv[2]], int(sys.argv[3])).run()
+        LoadedApp(OurLog if sys.argv[2] == "ours" else TextualLog, int(sys.argv[3])).run()
         return
     rate = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 8.0

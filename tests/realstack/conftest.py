@@ -1,4 +1,4 @@
-"""One real deployment for all tests of this folder: it takes most of a minute to start, and two cores to idle."""
+"""One real deployment for all tests of this folder: most of a minute to start, two cores even while idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocking calls that nobody need wait for: a name that does not resolve, a slow `Match exec`, a dead NFS home."""
+"""Blocking calls that nobody need wait for: a name that does not resolve, a dead home folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 async def in_background(call: Callable[[], T]) -> T:
     """Run a blocking call in a daemon thread of its own and give back its result or raise its error.
 
-    asyncio's own executor is joined when the loop ends, so one hanging name server would keep the console from
-    quitting. A daemon thread is left behind instead.
+    asyncio's own executor is joined when the loop ends, so a name server that hangs would keep the console
+    from quitting. A daemon thread is left behind instead.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()

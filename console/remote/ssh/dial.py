@@ -51,10 +51,10 @@ async def _dial_one(address: Address, bind: tuple[str, int] | None) -> socket.so
 
 
 class ProxyCommand:
-    """A ProxyCommand of ssh_config, run as ssh(1) runs it: `exec` in the user's shell, SSH on its stdin and stdout.
+    """A ProxyCommand of ssh_config, run as ssh(1) does: `exec` in the user's shell, SSH on stdin and stdout.
 
-    asyncssh's own runner splits the words itself and takes the program's stderr for SSH data, so that one warning
-    breaks the connection.
+    asyncssh's own runner splits the words itself and takes the program's stderr for SSH data, so that one
+    warning breaks the connection.
     """
 
     def __init__(self, command: str) -> None:

@@ -1,14 +1,13 @@
 """Which key a host must show: known_hosts as sshd(8) describes it under SSH_KNOWN_HOSTS FILE FORMAT.
 
-Read here rather than by asyncssh, which raises the same error for an unknown, a changed and a revoked key, forgets
-`@revoked [host]:port` lines, and trusts a key that is known only for the address. Nothing is asked or stored:
-accepting a key is a decision, made once with ssh(1).
+Read here rather than by asyncssh, which raises the same error for an unknown, a changed and a revoked key,
+forgets `@revoked [host]:port` lines, and trusts a key that is known only for the address. Nothing is asked or
+stored: accepting a key is a decision, made once with ssh(1).
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -91,25 +90,26 @@ class HostTrust(msgspec.Struct, frozen=True):
         return self.keys or self.keys_of_any_port
 
     def algorithms(self) -> list[str]:
-        """Host key algorithms to ask for: the known ones first, so that a host of many keys shows that one."""
+        """The algorithms to ask for: those of known keys first, so that a host of many keys shows one of them."""
         known = {entry.key.key_type for entry in self.trusted}
         plain = sorted(PLAIN_ALGORITHMS, key=lambda name: _key_type(name) not in known)
         certificates = [name + CERTIFICATE_SUFFIX for name in PLAIN_ALGORITHMS] if self.authorities else []
         return certificates + plain
 
     def refuse(self, shown: PublicKey, where: str, accept: str) -> HostKeyUnknown | HostKeyChanged:
-        """The error for a shown key that is not trusted; `accept` is the command that lets a person accept it."""
+        """The error for a key that is not trusted; `accept` is the command that lets a person accept it."""
         if self.keys:
             return self._changed(shown, where, accept)
         cause = f"no known_hosts file has a key for {self.name}"
         if self.authorities:
-            cause = f"{self.authorities[0].place} wants a certificate for {self.name}, and the host showed a plain key"
+            cause = f"{self.authorities[0].place} wants a certificate, and the host showed a plain key"
+        key_file = f"/etc/ssh/ssh_host_{shown.short_type.lower()}_key.pub"
         return HostKeyUnknown(
             f"the host key is not known: {shown.fingerprint}",
             where=where,
             cause=cause,
-            next_step=f"compare it with the host's own (`ssh-keygen -lf /etc/ssh/ssh_host_{shown.short_type.lower()}"
-            f"_key.pub` there), then run `{accept}` once and accept it",
+            next_step=f"compare it with the host's own (`ssh-keygen -lf {key_file}` there), then run `{accept}` once "
+            "and accept it",
         )
 
     def refuse_authority(self, authority: PublicKey, where: str) -> HostKeyUnknown:
@@ -148,7 +148,7 @@ class HostTrust(msgspec.Struct, frozen=True):
 
 
 def trust_for(files: Iterable[str], host: str, port: int) -> HostTrust:
-    """What `files` say about `host`; files that are not there say nothing. Raises OSError for an unreadable one."""
+    """What `files` say about `host`; a file that is not there says nothing. Raises OSError."""
     entries = [entry for file in files for entry in read_known_hosts(file)]
     plain = host.lower()
     name = plain if port == 22 else f"[{plain}]:{port}"
@@ -184,7 +184,7 @@ def _known_key(line: str, place: str) -> KnownKey | None:
         return None
     try:
         blob = base64.b64decode(fields[2], validate=True)
-    except binascii.Error:
+    except ValueError:
         return None
     return KnownKey(marker, fields[0], PublicKey(fields[1], blob), place)
 

@@ -89,7 +89,9 @@ async def find_identities(rules: IdentityRules) -> AsyncIterator[Identities]:
         yield _choose(rules, files, held, problem)
 
 
-def _choose(rules: IdentityRules, files: Sequence[KeyFile], held: list[Offer], agent_problem: str) -> Identities:
+def _choose(
+    rules: IdentityRules, files: Sequence[KeyFile], held: list[Offer], agent_problem: str
+) -> Identities:
     named = [offer for file in files for offer in file.offers(held)]
     others = [offer for offer in held if not any(file.names(offer) for file in files)]
     useless = [file for file in files if not file.offers(held)]
@@ -118,7 +120,7 @@ def read_key_file(path: str, certificates: tuple[str, ...] = ()) -> KeyFile:
     except FileNotFoundError:
         problem = "does not exist"
     except OSError as error:
-        problem = f"cannot be read: {os.strerror(error.errno or 0)}"
+        problem = f"cannot be read: {error.strerror}"
     except ValueError as error:
         encrypted = str(error).startswith("Passphrase")
         problem = "is encrypted and no agent has it" if encrypted else _unusable(path, error)

@@ -79,13 +79,15 @@ class Dashboard(Screen[None]):
 
     def _show_host(self, view: HostView) -> None:
         self._host = view
-        self.query_one(StatusBar).update_host(view)
+        status, gpus = self.query_one(StatusBar), self.query_one(GpuPanel)
+        status.interval_s = gpus.interval_s = view.interval_s
+        status.update_host(view)
         lost = view.connection in ("lost", "failed") and view.age_s is not None
         for panel in self.query(LineView):
             panel.greyed = lost and not isinstance(panel, StatusBar)
         logs = self.query_one(LogDeck)
         logs.greyed, logs.age_s = lost, view.age_s
-        self.query_one(GpuPanel).age_s = view.age_s or 0.0
+        gpus.age_s = view.age_s or 0.0
 
     def _show_sample(self, sample: Sample) -> None:
         grown = len(sample.gpu.gpus) != len(self._report.gpus)

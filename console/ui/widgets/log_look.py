@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
@@ -67,14 +68,24 @@ _VALUE = re.compile(r"(?<=: )([^,]+)")
 
 
 class LogPaint(Paint):
-    """Adds the tones of logs to those of every panel."""
+    """Adds the tones of logs to those of every panel, all on the base style of the pane."""
+
+    def __init__(self, variables: Mapping[str, str], base: Style) -> None:
+        super().__init__(variables)
+        self.base = base
+        self._based: dict[str, Style] = {}
 
     def style(self, tone: str) -> Style:
-        if tone in LOG_TONES and tone not in self._styles:
-            style = self._style(LOG_TONES[tone])
+        style = self._based.get(tone)
+        if style is None:
+            own = self._style(LOG_TONES[tone]) if tone in LOG_TONES else super().style(tone)
             # Reversed, so that it is seen without colour too.
-            self._styles[tone] = style + Style(reverse=True) if tone == "mark" else style
-        return super().style(tone)
+            style = self._based[tone] = self.base + own + Style(reverse=True if tone == "mark" else None)
+        return style
+
+    def segments(self, line: Line) -> list[Segment]:
+        """A line in colour, in pieces."""
+        return [Segment(text, self.style(tone)) for text, tone in line]
 
 
 class Window(NamedTuple):
@@ -92,14 +103,12 @@ def row_strip(row: Row, window: Window, paint: LogPaint, glyphs: Glyphs, *, mark
     gutter, text = row_gutter(row, glyphs, marked=marked), row_text(row, glyphs, raw=window.raw)
     if window.greyed:
         gutter, text = in_grey(gutter), in_grey(text)
-    whole, room = paint.strip(text), max(1, window.width - GUTTER)
-    seen = [paint.strip(gutter), whole.crop(window.left, window.left + room)]
-    if whole.cell_length > window.left + room:
-        seen[1:] = [
-            whole.crop(window.left, window.left + room - 1),
-            paint.strip((Span(glyphs.ellipsis, "muted"),)),
-        ]
-    return Strip.join(seen).adjust_cell_length(window.width)
+    seen, room = Strip(paint.segments(text)), max(1, window.width - GUTTER)
+    cut = seen.cell_length > window.left + room
+    if cut or window.left:
+        seen = seen.crop(window.left, window.left + room - cut)
+    pad = Span(glyphs.ellipsis, "muted") if cut else Span(" " * max(0, room - seen.cell_length))
+    return Strip([*paint.segments(gutter), *seen, *paint.segments((pad,))], window.width)
 
 
 def row_gutter(row: Row, glyphs: Glyphs, *, marked: bool = False) -> Line:

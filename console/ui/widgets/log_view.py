@@ -122,8 +122,7 @@ class LogView(ScrollView):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._paint = None
-        self._strips.clear()
+        self._forget_looks()
 
     def on_mount(self) -> None:
         for look in ("raw", "greyed", "place_note"):
@@ -172,6 +171,10 @@ class LogView(ScrollView):
         if self.is_on_screen:
             self._repaint()
 
+    def _forget_looks(self) -> None:
+        self._paint = None
+        self._strips.clear()
+
     def _redraw(self) -> None:
         self._strips.clear()
         self._repaint()
@@ -185,6 +188,8 @@ class LogView(ScrollView):
         top, self._first = self.top, self._shown.first
         rows = len(self._shown) + (self._shown_live is not None)
         lowest = max(0, rows - self.size.height)
+        if self._paint is not None and self._paint.base != self.rich_style:
+            self._forget_looks()
         self._move_window(lowest if self.following else min(max(0, top - self._first), lowest), rows)
         self.refresh()
 
@@ -208,13 +213,12 @@ class LogView(ScrollView):
             return self._draw(self._shown_live)
         if not len(self._shown) and y == self.size.height // 2:
             return self._placeholder()
-        return Strip.blank(self._width, self.rich_style)
+        return Strip.blank(self._width, self._painter().base)
 
     def _placeholder(self) -> Strip:
         said = self.glyphs.safe(self.place_note or "no lines yet")
         said = fit(said, min(self._width, cell_len(said)), self.glyphs).center(self._width)
-        strip = self._painter().strip((Span(said, "muted"),))
-        return strip.adjust_cell_length(self._width).apply_style(self.rich_style)
+        return self._painter().strip((Span(said, "muted"),)).adjust_cell_length(self._width)
 
     def _draw(self, row: Row, *, marked: bool = False) -> Strip:
         window = Window(self.scroll_offset.x, self._width, self.raw, self.greyed)
@@ -224,5 +228,5 @@ class LogView(ScrollView):
 
     def _painter(self) -> LogPaint:
         if self._paint is None:
-            self._paint = LogPaint(self.app.theme_variables)
+            self._paint = LogPaint(self.app.theme_variables, self.rich_style)
         return self._paint

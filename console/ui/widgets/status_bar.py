@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
 from textual.reactive import reactive
@@ -77,7 +77,7 @@ def _parts(view: HostView, interval_s: float, glyphs: Glyphs) -> list[Part]:
         Part(7, _said(view.detail if view.connection in ("lost", "failed") else None, "muted", glyphs)),
         Part(1, (Span(f"shown: {duration(view.age_s)} old", "notice"),) if old else (), right=True),
         Part(2, (Span(f"clock {view.skew_s:+.1f} s", "warning"),) if skewed else (), right=True),
-        *_machine(view.host),
+        *_machine(view.host, view.utc_offset_s),
     ]
 
 
@@ -100,16 +100,17 @@ def _connection(view: HostView, glyphs: Glyphs) -> Line:
     return (Span(f"{glyphs.failed} {what}", "state-failed"),)
 
 
-def _machine(host: HostSample | None) -> list[Part]:
+def _machine(host: HostSample | None, utc_offset_s: float | None) -> list[Part]:
     if host is None:
         return []
     load = NA if host.load1 is None else f"{host.load1:.1f}"
     cpus = "" if host.cpus is None else f"/{host.cpus}"
-    clock = datetime.fromtimestamp(host.time, tz=UTC)
+    zone = UTC if utc_offset_s is None else timezone(timedelta(seconds=utc_offset_s))
+    clock = datetime.fromtimestamp(host.time, zone)
     return [
         Part(5, (Span("load ", "muted"), Span(f"{load:>5}{cpus}")), right=True),
         Part(4, (Span("mem ", "muted"), Span(_memory(host))), right=True),
-        Part(6, (Span(f"{clock:%H:%M:%S}"), Span(" UTC", "muted")), right=True),
+        Part(6, (Span(f"{clock:%H:%M:%S}"), Span(f" {clock:%Z}", "muted")), right=True),
     ]
 
 
