@@ -25,11 +25,15 @@ class Look(NamedTuple):
     due: float
     young_until: float
 
+DEMO = "DSV4_DEMO"
+"""In the environment of everything that a demo host runs."""
+
 
 class ProcessScan:
     """A view of the host's servers that is cheap to renew: a scan reads little more than what is new.
 
-    `only_env` ("NAME=value") hides every process that was not started with exactly that in its environment.
+    `only_env` ("NAME=value") hides every process that was not started with exactly that in its environment;
+    without it, only a demo host's simulated servers are hidden.
     """
 
     def __init__(
@@ -138,10 +142,12 @@ class ProcessScan:
         return False
 
     def _may_be_seen(self, pid: int) -> bool:
+        environment = procfs.environment(self._proc, pid) or {}
         if self._only_env is None:
-            return True
+            # A demo on this machine is not part of it.
+            return DEMO not in environment
         name, _, value = self._only_env.partition("=")
-        return (procfs.environment(self._proc, pid) or {}).get(name) == value
+        return environment.get(name) == value
 
     def _refresh(self, now: float) -> None:
         """Bring all reports up to date and drop the servers that are gone."""

@@ -22,7 +22,9 @@ def main() -> None:
     """Parse, serve, clean up."""
     parser = argparse.ArgumentParser(prog="python -m console.demo", description=__doc__)
     parser.add_argument("--folder", type=Path, help="where to make the host's own folder")
-    parser.add_argument("--gpus", type=int, default=8, help="simulated GPUs, half of them for each role")
+    parser.add_argument(
+        "--gpus", type=int, default=8, choices=(8, 16), help="simulated GPUs, half of them for each role"
+    )
     options = parser.parse_args()
     host = DemoHost(Path(tempfile.mkdtemp(prefix="dsv4-demo-", dir=options.folder)), options.gpus)
     try:

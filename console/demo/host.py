@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +24,7 @@ END_PATIENCE_S = 1.0
 """Seconds that simulated servers may take to notice that the demo is over, before they are killed."""
 SESSION_PATIENCE_S = 0.3
 """The same for what runs in SSH sessions."""
-_POLL_S = 0.02
+_POLL_S = 0.03
 
 
 class DemoHost:
@@ -33,6 +33,7 @@ class DemoHost:
     def __init__(self, folder: Path, gpus: int) -> None:
         self._folder, self._gpus = folder, gpus
         self._id = uuid4().hex
+        self._token = f"DSV4_DEMO={self._id}"
         self._servers: list[subprocess.Popen[bytes]] = []
         for name in ("logs", "state"):
             (folder / name).mkdir(mode=0o700)
@@ -88,17 +89,16 @@ class DemoHost:
             "known_hosts": known_hosts,
             "folder": str(self._folder),
             "python": sys.executable,
-            "env": [f"DSV4_DEMO={self._id}"],
+            "env": [self._token],
         }
 
     def close(self) -> None:
-        """End all simulated servers, those that others launched among them, and remove the folder."""
-        started = dict(self._recorded())
+        """End everything that runs on the host and remove its folder."""
         self._alive.close()
         deadline = time.monotonic() + END_PATIENCE_S
-        while self._living(started) and time.monotonic() < deadline:
+        while self._processes() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-        for pid in self._living(started):
+        for pid in self._processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for server in self._servers:
@@ -106,18 +106,10 @@ class DemoHost:
         # The servers remove it as well, for they cannot know whether the demo still can.
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _recorded(self) -> Iterator[tuple[int, int | None]]:
-        """Pid and start time of each simulated server, whoever launched it."""
-        for server in self._servers:
-            yield server.pid, _started_at(server.pid)
-        for path in (self._folder / "state").glob("*.json"):
-            pid = int(path.stem)
-            yield pid, json.loads(path.read_text())["start_ticks"]
-
-    def _living(self, started: Mapping[int, int | None]) -> list[int]:
-        for server in self._servers:
-            server.poll()
-        return [pid for pid, ticks in started.items() if ticks is not None and _started_at(pid) == ticks]
+    def _processes(self) -> list[int]:
+        """All that live with this demo's token in their environment, whoever launched them."""
+        pids = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+        return [pid for pid in pids if self._token.encode() in _environment_of(pid)]
 
 
 def _hold(path: Path) -> IO[bytes]:
@@ -127,11 +119,9 @@ def _hold(path: Path) -> IO[bytes]:
     return alive
 
 
-def _started_at(pid: int) -> int | None:
-    """Start in clock ticks since boot, field 22 of proc(5); None when there is no such process."""
+def _environment_of(pid: int) -> list[bytes]:
+    """Empty for a zombie, for a process that is gone, and for another user's."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = stat[stat.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []

@@ -131,7 +131,8 @@ def rates(previous: Reading | None, current: Reading) -> Rates:
     gauge = current.gen_throughput
     by_gauge = Rates(gen_tok_s=gauge, source=None if gauge is None else "gauge")
     if previous is None or current.at <= previous.at:
-        return by_gauge
+        # The gauge may be half a minute old; where there is a counter, the second reading will tell.
+        return by_gauge if current.gen_tokens is None else Rates()
     if gap := _gap(previous, current):
         return Rates(gap=gap)
     seconds = current.at - previous.at

@@ -74,7 +74,7 @@ class Host(Protocol):
     async def open_tcp(self, address: str, port: int) -> ByteStream:
         """Connect from the host to `address`:`port`.
 
-        Raises ConnectionFailed when the target cannot be reached, ConnectionLost when the host does not answer.
+        Raises ConnectionFailed when the target cannot be reached, ConnectionLost when the host is silent.
         """
         ...
 

@@ -101,7 +101,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  httpcore's signature
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
@@ -119,12 +119,12 @@ class _Stream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         with _as_httpcore(httpcore.ReadTimeout, httpcore.ReadError):
             async with asyncio.timeout(timeout):
                 return await self._stream.read(max_bytes)
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         with _as_httpcore(httpcore.WriteTimeout, httpcore.WriteError):
             async with asyncio.timeout(timeout):
                 await self._stream.write(buffer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import asyncssh
+
+from tests.integration.waiting import PATIENCE_S
 
 
 class Demo(NamedTuple):
@@ -79,6 +82,28 @@ class Demo(NamedTuple):
             "agent_path": None,
         }
         return asyncssh.connect(said["host"], said["port"], **(options | changes))
+
+    async def ask(
+        self, port: int, path: str, body: dict[str, Any] | None = None, through: Any = None
+    ) -> tuple[int, bytes]:
+        """Status and body of one HTTP request through an SSH connection, one of its own unless given."""
+        if through is None:
+            async with self.connect() as connection:
+                return await self.ask(port, path, body, connection)
+        content = b"" if body is None else json.dumps(body).encode()
+        verb = "GET" if body is None else "POST"
+        reader, writer = await through.open_connection("127.0.0.1", port, encoding=None)
+        writer.write(
+            f"{verb} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(content)}\r\n\r\n".encode()
+            + content
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            answer = await reader.read()
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        if b"transfer-encoding: chunked" in head:
+            rest = b"".join(rest.split(b"\r\n")[1::2])
+        return int(head.split()[1]), rest
 
 
 @contextmanager

@@ -147,6 +147,17 @@ def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
     return path
 
 
+def certify(public: Path, authority: Path, principal: str, *options: str) -> None:
+    """Sign `public`; the certificate lies beside it. `-h` makes it a host's."""
+    command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "test", "-n", principal, *options, str(public)]
+    subprocess.run(command, check=True)
+
+
+def hash_names(known_hosts: Path) -> None:
+    """Make every name in a known_hosts file unreadable."""
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known_hosts)], check=True, capture_output=True)
+
+
 def public_line(key: Path) -> str:
     """`ssh-ed25519 AAAA…` of a key file."""
     kind, body, *_ = key.with_name(f"{key.name}.pub").read_text().split()

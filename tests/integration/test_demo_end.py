@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from tests.integration.demo_process import Demo, running_demo
 from tests.integration.waiting import eventually, wait_until
 
 LIMIT_S = 2.0
+STUBBORN = "trap '' HUP TERM; echo on; while :; do sleep 0.1; done"
 
 
 @pytest.fixture
@@ -85,9 +88,17 @@ async def test_a_server_that_was_launched_later_outlives_its_session_but_not_the
 async def test_a_session_that_is_left_ends_its_command(demo: Demo) -> None:
     others = set(demo.pids())
     async with demo.connect() as connection:
-        process = await connection.create_process("trap '' HUP TERM; echo on; while :; do sleep 0.1; done")
+        process = await connection.create_process(STUBBORN)
         await process.stdout.readline()
     await eventually(lambda: not set(demo.pids()) - others, "the command lives on")
+
+
+async def test_an_open_session_does_not_hold_up_the_end(demo: Demo) -> None:
+    async with demo.connect() as connection:
+        process = await connection.create_process(STUBBORN)
+        await process.stdout.readline()
+        close_stdin(demo.process)
+        assert await asyncio.to_thread(seconds_until_nothing_is_left, demo) < LIMIT_S
 
 
 async def test_a_command_that_ends_with_its_stdin_may_do_so_by_itself(demo: Demo) -> None:
@@ -120,6 +131,20 @@ def test_a_rank_takes_its_server_along(demo: Demo) -> None:
 def test_without_decode_nothing_flows(demo: Demo) -> None:
     kill_decode(demo)
     wait_until(lambda: demo.server("prefill")["intensity"] == 0, "prefill still works")
+
+
+async def test_the_router_says_that_decode_is_gone(demo: Demo) -> None:
+    router = demo.router_port()
+    body = {"prompt": "Hello", "max_tokens": 4}
+    kill_decode(demo)
+    status, answer = await demo.ask(router, "/v1/completions", body)
+    assert (status, json.loads(answer)["error"]["code"]) == (502, "decode_server_error")
+    checks = "HTTP health check failed for"
+    await eventually(lambda: demo.log("router").count(checks) >= 3, "the router does not check")
+    status, answer = await demo.ask(router, "/v1/completions", body)
+    assert (status, json.loads(answer)["error"]["code"]) == (503, "server_selection_failed")
+    assert (await demo.ask(router, "/readiness"))[0] == 503
+    assert (await demo.ask(router, "/health"))[0] == 200
 
 
 def test_decode_notices_that_prefill_is_gone(demo: Demo) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import asyncssh
 import pytest
@@ -24,31 +22,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         yield demo
 
 
-async def ask(demo: Demo, port: int, path: str, body: dict[str, Any] | None = None) -> tuple[int, bytes]:
-    """Status and body of one HTTP request through the SSH connection."""
-    content = b"" if body is None else json.dumps(body).encode()
-    verb = "GET" if body is None else "POST"
-    async with demo.connect() as connection:
-        reader, writer = await connection.open_connection("127.0.0.1", port, encoding=None)
-        writer.write(
-            f"{verb} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(content)}\r\n\r\n".encode()
-            + content
-        )
-        async with asyncio.timeout(20):
-            answer = await reader.read()
-    head, _, rest = answer.partition(b"\r\n\r\n")
-    if b"transfer-encoding: chunked" in head:
-        rest = b"".join(rest.split(b"\r\n")[1::2])
-    return int(head.split()[1]), rest
-
-
 def port_of(demo: Demo, role: str) -> int:
     return demo.router_port() if role == "router" else int(demo.flag(role, "--port"))
 
 
 async def counter(demo: Demo, role: str, name: str, **labels: str) -> float:
-    _, page = await ask(demo, port_of(demo, role), "/metrics")
+    _, page = await demo.ask(port_of(demo, role), "/metrics")
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:
             if sample.name == name and labels.items() <= sample.labels.items():
@@ -109,7 +88,7 @@ async def test_only_loopback_can_be_reached_through_it(demo: Demo) -> None:
 
 @pytest.mark.parametrize("role", ["prefill", "decode"])
 async def test_metrics_parse_and_name_the_role(demo: Demo, role: str) -> None:
-    status, page = await ask(demo, port_of(demo, role), "/metrics")
+    status, page = await demo.ask(port_of(demo, role), "/metrics")
     assert status == 200
     families = {family.name: family for family in text_string_to_metric_families(page.decode())}
     sample = families["sglang:num_running_reqs"].samples[0]
@@ -148,26 +127,39 @@ def test_a_healthy_start_has_no_error_for_the_consoles_own_reader(demo: Demo, na
     ],
 )
 async def test_servers_answer_for_themselves(demo: Demo, path: str, key: str) -> None:
-    status, body = await ask(demo, port_of(demo, "decode"), path)
+    status, body = await demo.ask(port_of(demo, "decode"), path)
     assert status == 200
     assert json.loads(body)[key]
 
 
 async def test_what_0_5_23_does_not_have_is_not_there(demo: Demo) -> None:
-    assert (await ask(demo, port_of(demo, "decode"), "/get_load"))[0] == 404
-    assert (await ask(demo, port_of(demo, "router"), "/server_info"))[0] == 404
+    assert (await demo.ask(port_of(demo, "decode"), "/get_load"))[0] == 404
+    assert (await demo.ask(port_of(demo, "router"), "/server_info"))[0] == 404
 
 
 async def test_health_and_readiness_are_green(demo: Demo) -> None:
     for role in ("prefill", "decode"):
-        assert (await ask(demo, port_of(demo, role), "/health"))[0] == 200
-        assert (await ask(demo, port_of(demo, role), "/ready"))[0] == 200
-    status, body = await ask(demo, port_of(demo, "router"), "/readiness")
+        assert (await demo.ask(port_of(demo, role), "/health"))[0] == 200
+        assert (await demo.ask(port_of(demo, role), "/ready"))[0] == 200
+    status, body = await demo.ask(port_of(demo, "router"), "/readiness")
     assert (status, json.loads(body)) == (200, {"status": "ready", "healthy_workers": 2, "total_workers": 2})
 
 
+async def test_health_is_red_until_the_start_is_over(tmp_path: Path) -> None:
+    with running_demo(tmp_path, start_s=3) as demo:
+        await eventually(lambda: "decode" in demo.servers(), "decode does not start")
+        port, seen = port_of(demo, "decode"), []
+        async with demo.connect() as connection:
+            while 200 not in seen:
+                try:
+                    seen.append((await demo.ask(port, "/health", through=connection))[0])
+                except asyncssh.ChannelOpenError:
+                    seen.append(0)
+    assert list(dict.fromkeys(seen)) == [0, 503, 200]
+
+
 async def test_the_router_lists_its_workers(demo: Demo) -> None:
-    status, body = await ask(demo, port_of(demo, "router"), "/workers")
+    status, body = await demo.ask(port_of(demo, "router"), "/workers")
     listed = json.loads(body)
     assert status == 200
     assert listed["stats"] == {"prefill_count": 1, "decode_count": 1, "regular_count": 0}
@@ -185,7 +177,7 @@ async def test_a_streamed_completion_goes_through_both_roles(demo: Demo) -> None
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    status, answer = await ask(demo, port_of(demo, "router"), "/v1/completions", body)
+    status, answer = await demo.ask(port_of(demo, "router"), "/v1/completions", body)
     assert status == 200
     *events, end = [event.removeprefix("data: ") for event in answer.decode().strip().split("\n\n")]
     assert end == "[DONE]"
@@ -197,7 +189,7 @@ async def test_a_streamed_completion_goes_through_both_roles(demo: Demo) -> None
     assert usage["usage"]["completion_tokens"] == 12
     assert usage["usage"]["prompt_tokens"] == 405
     assert await counter(demo, "prefill", "sglang:num_requests_total") > before
-    _, page = await ask(demo, demo.router_metrics_port(), "/metrics")
+    _, page = await demo.ask(demo.router_metrics_port(), "/metrics")
     assert b'endpoint="completions"' in page
 
 
@@ -208,7 +200,7 @@ async def test_a_chat_opens_with_its_role(demo: Demo) -> None:
         "stream": True,
         "ignore_eos": True,
     }
-    _, answer = await ask(demo, port_of(demo, "router"), "/v1/chat/completions", body)
+    _, answer = await demo.ask(port_of(demo, "router"), "/v1/chat/completions", body)
     first, second, *_ = [json.loads(line[6:]) for line in answer.decode().split("\n\n") if line[6:7] == "{"]
     assert first["choices"][0]["delta"] == {"role": "assistant", "content": "", "reasoning_content": None}
     assert second["choices"][0]["delta"]["content"]
@@ -216,7 +208,7 @@ async def test_a_chat_opens_with_its_role(demo: Demo) -> None:
 
 async def test_a_request_that_goes_past_the_router_is_refused(demo: Demo) -> None:
     body = {"prompt": "Hello", "max_tokens": 4}
-    status, answer = await ask(demo, port_of(demo, "decode"), "/v1/completions", body)
+    status, answer = await demo.ask(port_of(demo, "decode"), "/v1/completions", body)
     assert status == 400
     message = json.loads(answer)["message"]
     assert message.startswith("Invalid request: Disaggregated request received without bootstrap room id.")
@@ -231,12 +223,12 @@ async def test_a_prompt_seen_before_is_cached_until_the_cache_is_flushed(
         body = {"text": "word " * 1000, "sampling_params": {"max_new_tokens": 1}}
 
         async def cached() -> int:
-            _, answer = await ask(demo, port_of(demo, "router"), "/generate", body)
+            _, answer = await demo.ask(port_of(demo, "router"), "/generate", body)
             tokens: int = json.loads(answer)["meta_info"]["cached_tokens"]
             return tokens
 
         assert [await cached(), await cached()] == [0, 1024]
-        status, answer = await ask(demo, port_of(demo, "router"), "/flush_cache", {})
+        status, answer = await demo.ask(port_of(demo, "router"), "/flush_cache", {})
         assert (status, json.loads(answer)["workers_flushed"]) == (200, 2)
         assert await cached() == 0
 

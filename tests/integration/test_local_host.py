@@ -39,12 +39,13 @@ async def test_a_shell_takes_a_script_and_gives_its_output_and_its_end() -> None
 async def test_a_killed_shell_is_told_by_its_signal() -> None:
     host = LocalHost()
     shell = await host.run_shell()
-    await shell.write(b"kill -9 $$\n")
+    await shell.write(b"echo $$; kill -9 $$\n")
+    shell_pid = int(await read_until(shell, b"\n"))
     assert await shell.read(1) == b""
     assert await shell.ended() == "was ended by SIGKILL"
+    await eventually(lambda: not alive(shell_pid), "the shell is still there")
     with pytest.raises(ConnectionLost):
-        while True:
-            await shell.write(b"echo\n")
+        await shell.write(b"echo\n")
     await host.close()
 
 

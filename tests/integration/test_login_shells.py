@@ -1,4 +1,4 @@
-"""Whatever the account's login shell is, and whatever its start-up files print, the script runs in /bin/sh."""
+"""Whatever the login shell is, and whatever its start-up files print, the script runs in /bin/sh."""
 
 from __future__ import annotations
 

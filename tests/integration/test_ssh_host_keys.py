@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.errors import HostError, HostKeyChanged, HostKeyUnknown
 from console.remote.ssh import SshHost
-from tests.integration.sshd import SshServer, make_key, public_line
+from tests.integration.sshd import SshServer, certify, hash_names, make_key, public_line
 
 
 async def connects(alias: str = "gpu-box") -> None:
@@ -77,9 +77,7 @@ async def test_strict_host_key_checking_no_does_not_open_the_door(ssh_server: Ss
 
 
 async def test_hashed_names_are_read(ssh_server: SshServer) -> None:
-    subprocess.run(
-        ["ssh-keygen", "-q", "-H", "-f", str(ssh_server.known_hosts)], check=True, capture_output=True
-    )
+    hash_names(ssh_server.known_hosts)
     assert ssh_server.known_hosts.read_text().startswith("|1|")
     await connects()
 
@@ -138,10 +136,7 @@ async def test_a_revoked_key_is_refused(ssh_server: SshServer, pattern: str, als
 def authority(ssh_server: SshServer, tmp_path: Path) -> Path:
     """A certificate authority that has signed the host's key."""
     key = make_key(tmp_path / "authority")
-    public = ssh_server.host_key.with_name("host_ed25519.pub")
-    subprocess.run(
-        ["ssh-keygen", "-q", "-s", str(key), "-I", "box", "-h", "-n", "127.0.0.1", str(public)], check=True
-    )
+    certify(ssh_server.host_key.with_name("host_ed25519.pub"), key, "127.0.0.1", "-h")
     ssh_server.options["HostCertificate"] = str(ssh_server.host_key.with_name("host_ed25519-cert.pub"))
     ssh_server.restart()
     return key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from console.domain.errors import AuthenticationFailed
 from console.remote.ssh import SshHost
-from tests.integration.sshd import SshAgent, SshServer, make_key
+from tests.integration.sshd import SshAgent, SshServer, certify, make_key
 
 PASSPHRASE = "four words are enough"
 
@@ -145,11 +144,16 @@ async def test_the_agents_copy_is_found_without_the_public_file(
     await logs_in("locked")
 
 
-async def test_a_public_file_alone_picks_the_agents_key(
-    ssh_server: SshServer, locked_key: Path, agent: SshAgent
-) -> None:
+@pytest.fixture
+def only_in_the_agent(locked_key: Path, agent: SshAgent) -> None:
+    """The encrypted key is in the agent, and of its files only the public one is left."""
     agent.add(locked_key, PASSPHRASE)
     locked_key.unlink()
+
+
+async def test_a_public_file_alone_picks_the_agents_key(
+    ssh_server: SshServer, only_in_the_agent: None
+) -> None:
     await logs_in("locked")
     ssh_server.add_alias("public", IdentityFile="~/.ssh/id_locked.pub", IdentitiesOnly="yes")
     await logs_in("public")
@@ -210,9 +214,7 @@ async def test_identity_agent_names_the_socket(
 async def test_a_certificate_beside_the_key_is_used(ssh_server: SshServer, tmp_path: Path) -> None:
     authority = make_key(tmp_path / "authority")
     public = ssh_server.client_key.with_name("id_ed25519.pub")
-    subprocess.run(
-        ["ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", ssh_server.user, str(public)], check=True
-    )
+    certify(public, authority, ssh_server.user)
     line = authority.with_name("authority.pub").read_text()
     (ssh_server.folder / "authorized_keys").write_text(f"cert-authority {line}")
     await logs_in()

@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncssh
@@ -37,7 +37,7 @@ async def refusal(alias: str, limit_s: float = 5.0) -> ConnectionFailed:
 async def impostor(greeting: bytes | None, close: bool = False) -> AsyncIterator[int]:
     """Something that listens and is no SSH server: it says `greeting` for ever, or once and closes."""
 
-    serving = set()
+    serving: set[asyncio.Task[None] | None] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         serving.add(asyncio.current_task())
@@ -54,7 +54,7 @@ async def impostor(greeting: bytes | None, close: bool = False) -> AsyncIterator
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1]
-    await asyncio.gather(*serving)
+    await asyncio.gather(*filter(None, serving))
 
 
 async def test_an_unknown_alias(home: Path) -> None:
@@ -249,7 +249,7 @@ async def test_losing_the_jump_host_is_losing_the_host(ssh_server: SshServer, ju
 
 
 @pytest.fixture
-def relay(tmp_path: Path) -> Iterator[str]:
+def relay(tmp_path: Path) -> str:
     """A ProxyCommand that warns on stderr and then relays, as nc would."""
     script = tmp_path / "relay"
     script.write_text(

@@ -66,13 +66,13 @@ CONFIGS = {
         "more": "HostName 10.1.2.3\nPort 2200\n",
     },
     "the first value wins": {
-        "config": "Host gpu-*\n    User first\nHost gpu-box\n    User second\n    Port 2222\nHost *\n    Port 99\n",
+        "config": "Host gpu-*\n  User first\nHost gpu-box\n  User second\n  Port 2222\nHost *\n  Port 99\n",
     },
     "negated and wildcard patterns": {
         "config": "Host * !gpu-box\n    User wrong\nHost gpu-???\n    User right\n",
     },
     "tokens": {
-        "config": "Host gpu-box\n    HostName %h.example.net\n    IdentityFile /keys/%r@%h-%p\n    User ops\n",
+        "config": "Host gpu-box\n  HostName %h.example.net\n  IdentityFile /keys/%r@%h-%p\n  User ops\n",
     },
     "match host sees the HostName": {
         "config": "Host gpu-box\n    HostName 10.9.9.9\nMatch host 10.9.9.9\n    User matched\n    Port 7\n",

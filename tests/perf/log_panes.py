@@ -3,8 +3,8 @@
     python tests/perf/log_panes.py [LINES_A_SECOND] [SECONDS]
 
 Ours takes bytes and does all the work of the console on them: splitting, cleaning, classifying. Textual's Log
-is given finished lines, in batches as large. A key changes one label; the time until the terminal gets it is the
-latency. CPU is of one core. Both share the machine with whatever else runs on it.
+is given finished lines, in batches as large. A key changes one label; the time until the terminal gets it is
+the latency. CPU is of one core. Both share the machine with whatever else runs on it.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ class Host:
     def __init__(self, folder: Path, load: Import) -> None:
         self._folder, self._state = folder, load("demohost.state")
         (folder / "state").mkdir()
+        (folder / "alive").touch()
         self.nvml = load("simulated_pynvml")
 
     def occupy(self, role: str, gpus: tuple[int, ...], **changes: Any) -> None:
@@ -148,6 +149,12 @@ def test_errors_are_subclasses_by_code(host: Host) -> None:
     assert caught.value.value == nvml.NVML_ERROR_INVALID_ARGUMENT
     (value,) = nvml.nvmlDeviceGetFieldValues(host.gpu(0), [82])
     assert value.nvmlReturn == nvml.NVML_ERROR_NOT_SUPPORTED
+
+
+def test_elsewhere_there_is_no_nvml(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DSV4_DEMO_FOLDER")
+    with pytest.raises(host.nvml.NVMLError_LibraryNotFound):
+        host.nvml.nvmlInit()
 
 
 def test_names_and_numbers_are_those_of_nvidia_ml_py(host: Host) -> None:

@@ -62,7 +62,8 @@ def test_a_hashed_name_matches_itself_and_nothing_else(name: str, salt: bytes) -
 
 
 def test_a_line_is_found_by_file_and_number(tmp_path: Path) -> None:
-    text = f"# comment\n\nnonsense\ngpu-box {KEY.line()} a comment\n@marker gpu-box {KEY.line()}\n#gpu-box {KEY.line()}\n"
+    key = KEY.line()
+    text = f"# comment\n\nnonsense\ngpu-box {key} a comment\n@marker gpu-box {key}\n#gpu-box {key}\n"
     (entry,) = trust(tmp_path, text).keys
     assert entry == KnownKey("", "gpu-box", KEY, f"{tmp_path}/known_hosts:4")
 

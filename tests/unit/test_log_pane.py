@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.containers import Vertical
@@ -18,6 +20,7 @@ from textual.strip import Strip
 from console.domain.logline import LineClass, LogLine
 from console.domain.observation import LogUpdate
 from console.ui.themes import load_themes
+from console.ui.widgets.log_buffer import LogBuffer, Note, Row
 from console.ui.widgets.log_look import ASCII_SIGNS, SIGNS
 from console.ui.widgets.log_pane import LogPane
 from console.ui.widgets.log_view import REPAINT_S
@@ -433,3 +436,27 @@ class TestAlarms:
 def _colours(app: PaneApp) -> set[Any]:
     strips = [app.pane.render_line(y) for y in range(app.pane.size.height)]
     return {s.style.color for strip in strips for s in strip if s.style and s.text.strip()}
+
+
+class TestBuffer:
+    @given(st.lists(st.integers(0, 12), max_size=12), st.integers(1, 15))
+    def test_a_row_keeps_its_position_for_as_long_as_it_is_kept(self, batches: list[int], limit: int) -> None:
+        buffer, rows = LogBuffer(limit), list[Row]()
+        for size in batches:
+            lines = numbered(len(rows), size, "error" if size % 2 else "plain")
+            buffer.extend(lines)
+            buffer.note(f"after {size}")
+            rows += [*lines, Note(f"after {size}")]
+        assert (buffer.first, buffer.end) == (max(0, len(rows) - limit), len(rows))
+        assert [buffer[at] for at in range(buffer.first, buffer.end)] == rows[buffer.first :]
+        errors = [at for at, row in enumerate(rows) if isinstance(row, LogLine) and row.line_class == "error"]
+        assert buffer.counts["error"] == len(errors)
+        assert buffer.after("error", -1) == next((at for at in errors if at >= buffer.first), None)
+
+    def test_a_frozen_copy_stays_as_it_was(self) -> None:
+        buffer = LogBuffer(3)
+        buffer.extend(numbered(1, 3, "error"))
+        frozen = buffer.frozen()
+        buffer.extend(numbered(4, 3, "warning"))
+        assert [frozen[at] for at in range(frozen.first, frozen.end)] == numbered(1, 3, "error")
+        assert (frozen.counts["warning"], frozen.after("error", 0)) == (0, 1)

@@ -1,4 +1,4 @@
-"""Every foreign error becomes a sentence with a place, a cause and a next step; every row of the table is needed."""
+"""Every foreign error becomes a sentence with a place, a cause and a next step."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from demohost import cards, lifeline, state
 from demohost.nvml_errors import *  # noqa: F403 - nvidia-ml-py is one flat namespace
 from demohost.nvml_errors import (
     NVML_ERROR_INVALID_ARGUMENT,
+    NVML_ERROR_LIBRARY_NOT_FOUND,
     NVML_ERROR_NOT_SUPPORTED,
     NVML_ERROR_UNINITIALIZED,
     NVMLError,
@@ -76,7 +77,10 @@ class _Driver:
         self._occupants: list[state.Occupant] = []
 
     def load(self) -> None:
-        self._folder, self._read_at = lifeline.folder(), float("-inf")
+        try:
+            self._folder, self._read_at = lifeline.folder(), float("-inf")
+        except lifeline.NoDemoHostError as error:
+            raise NVMLError(NVML_ERROR_LIBRARY_NOT_FOUND) from error
 
     def unload(self) -> None:
         self._folder = None

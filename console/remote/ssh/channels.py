@@ -1,9 +1,9 @@
 """Streams over one SSH connection: a program's stdin and stdout, and TCP connections made from the host.
 
 asyncssh grants the sender a fresh window for each chunk that it hands on, however much it still holds back:
-its own streams grow without limit under a slow reader (190 MB in 5 s were measured). Here reading resumes only
-when everything was taken, and LIMIT is no less than WINDOW: what was held back is all handed on before the next
-pause, and a stream never holds more than LIMIT and WINDOW together.
+its own streams grow without limit under a slow reader (190 MB in 5 s were measured). Here reading resumes
+only when everything was taken, and LIMIT is no less than WINDOW: what was held back is all handed on before
+the next pause, and a stream never holds more than LIMIT and WINDOW together.
 """
 
 from __future__ import annotations

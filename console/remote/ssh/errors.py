@@ -24,7 +24,7 @@ NOT_SSH = (asyncssh.ProtocolError, asyncssh.ProtocolNotSupported, UnicodeError)
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the table. In its texts: {host}, {port}, {alias}, {origin}, {via}, {command}, {proxy}, {detail}."""
+    """One line of the table. Its texts are templates, filled in by `explain`."""
 
     foreign: tuple[type[Exception], ...]
     stages: tuple[Stage, ...] = ()
@@ -173,7 +173,10 @@ ROWS = (
 def explain(
     error: Exception, stage: Stage, hop: Hop, *, command: str, via: str = "", proxy_end: str = ""
 ) -> HostError:
-    """The HostError for what was raised at `stage` of a login to `hop`, which `command` would make by hand."""
+    """The HostError for what was raised at `stage` of a login to `hop`.
+
+    `command` would make it by hand, `via` is the jump host, `proxy_end` why the ProxyCommand ended.
+    """
     row = next(row for row in ROWS if row.fits(error, stage))
     in_config = f"it is the HostName of {hop.alias} in ~/.ssh/config"
     words = {
@@ -206,14 +209,16 @@ def login_refused(
     locked: str | None,
     password: bool,
 ) -> AuthenticationFailed:
-    """The host let `hop.user` in with none of the keys `tried`; `problems` are of keys that could not be."""
+    """The host let `hop.user` in with none of the keys `tried`.
+
+    `problems` tell of keys that could not be tried, `locked` is an encrypted one, `password` whether the host
+    would take one.
+    """
     causes = [f"tried {', '.join(tried)}" if tried else "there was no key to try", *problems]
     if password:
         causes.append("it would take a password, which the console does not use")
     if "Too many" in str(error):
-        next_step = (
-            f"name the right key for {hop.alias} in ~/.ssh/config: IdentityFile, and IdentitiesOnly yes"
-        )
+        next_step = f"give {hop.alias} in ~/.ssh/config its IdentityFile, and IdentitiesOnly yes"
     elif locked:
         next_step = f"`ssh-add {locked}`"
     else:

@@ -22,13 +22,16 @@ SHELL = "exec /bin/sh"
 """Read alike by every login shell: sh, bash, zsh, fish, tcsh."""
 
 
+KEEPALIVE = Keepalive()
+
+
 class SshHost:
     """A host that `ssh ALIAS` reaches, by the same ssh_config, keys, agent and known_hosts.
 
-    Nothing is asked and nothing is stored: an unknown host key is refused, an encrypted key is used through the
-    agent. The keyword arguments override ssh_config for the last hop: `config` names the files to read instead of
-    the usual ones, `client_keys` the only key files to offer (and then no agent is asked), `known_hosts` the only
-    files of host keys.
+    Nothing is asked and nothing is stored: an unknown host key is refused, an encrypted key is used through
+    the agent. `config` names the files to read instead of the usual ones. `port`, `username`, `client_keys`
+    (the only key files to offer, and no agent) and `known_hosts` (the only files of host keys) override
+    ssh_config for the last hop.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class SshHost:
         username: str | None = None,
         client_keys: Sequence[str | Path] | None = None,
         known_hosts: Sequence[str | Path] | None = None,
-        keepalive: Keepalive = Keepalive(),
+        keepalive: Keepalive = KEEPALIVE,
         connect_limit_s: float = CONNECT_LIMIT_S,
         open_limit_s: float = OPEN_LIMIT_S,
     ) -> None:

@@ -90,7 +90,7 @@ class HostTrust(msgspec.Struct, frozen=True):
         return self.keys or self.keys_of_any_port
 
     def algorithms(self) -> list[str]:
-        """The algorithms to ask for: those of known keys first, so that a host of many keys shows one of them."""
+        """The algorithms to ask for: those of known keys first, so that one of these is shown."""
         known = {entry.key.key_type for entry in self.trusted}
         plain = sorted(PLAIN_ALGORITHMS, key=lambda name: _key_type(name) not in known)
         certificates = [name + CERTIFICATE_SUFFIX for name in PLAIN_ALGORITHMS] if self.authorities else []
@@ -108,8 +108,8 @@ class HostTrust(msgspec.Struct, frozen=True):
             f"the host key is not known: {shown.fingerprint}",
             where=where,
             cause=cause,
-            next_step=f"compare it with the host's own (`ssh-keygen -lf {key_file}` there), then run `{accept}` once "
-            "and accept it",
+            next_step=f"compare it with the host's own (`ssh-keygen -lf {key_file}` there), "
+            f"then run `{accept}` once and accept it",
         )
 
     def refuse_authority(self, authority: PublicKey, where: str) -> HostKeyUnknown:
@@ -140,10 +140,10 @@ class HostTrust(msgspec.Struct, frozen=True):
         known = next((entry for entry in self.keys if entry.key.key_type == shown.key_type), self.keys[0])
         file = known.place.rpartition(":")[0]
         return HostKeyChanged(
-            f"HOST KEY CHANGED: it shows {shown.fingerprint}, known is {known.key.fingerprint} ({known.place})",
+            f"HOST KEY CHANGED to {shown.fingerprint}, known is {known.key.fingerprint} ({known.place})",
             where=where,
             cause="the host was reinstalled, or somebody is in between",
-            next_step=f"only if you know why it changed: `ssh-keygen -R '{self.name}' -f {file}`, then `{accept}`",
+            next_step=f"only if you know why: `ssh-keygen -R '{self.name}' -f {file}`, then `{accept}`",
         )
 
 

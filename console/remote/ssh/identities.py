@@ -1,7 +1,7 @@
 """Which keys to log in with, in which order, and why others cannot be used.
 
-Done here rather than by asyncssh, which gives up on an encrypted key file though the agent holds that key, and on
-a file that is missing. Nothing asks for a passphrase: an encrypted key is used through the agent.
+Done here rather than by asyncssh, which gives up on an encrypted key file though the agent holds that key,
+and on a file that is missing. Nothing asks for a passphrase: an encrypted key is used through the agent.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Identities(msgspec.Struct, frozen=True):
 async def find_identities(rules: IdentityRules) -> AsyncIterator[Identities]:
     """Read the key files and ask the agent, whose keys are of use until this is left.
 
-    Keys that a file names come first, through the agent if it has them: a server that allows six tries must not
-    spend them on other keys of the agent. ssh(1) puts them first as well.
+    Keys that a file names come first: a server that allows six tries must not spend them on other keys of
+    the agent. ssh(1) puts them first as well.
     """
     files = await in_background(lambda: _read_files(rules))
     async with contextlib.AsyncExitStack() as until_left:

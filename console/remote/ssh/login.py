@@ -124,9 +124,7 @@ class Login(asyncssh.SSHClient):
             proxy_command=None,
             client_factory=lambda: self,
             client_keys=None,
-            known_hosts=tuple(
-                _importable(group) for group in (trust.trusted, trust.authorities, trust.revoked)
-            ),
+            known_hosts=tuple(map(_importable, (trust.trusted, trust.authorities, trust.revoked))),
             x509_trusted_certs=None,
             agent_forwarding=False,
             connect_timeout=limit_s,

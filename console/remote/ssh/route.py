@@ -1,7 +1,7 @@
 """From an alias to the hops that lead there, by ssh_config.
 
-asyncssh reads the files (Include, Match, tokens); the route is built here, so that each jump host is checked and
-logged in to like the last, and can be named when it fails. Not honoured: CanonicalizeHostname.
+asyncssh reads the files (Include, Match, tokens); the route is built here, so that each jump host is checked
+and logged in to like the last, and can be named when it fails. Not honoured: CanonicalizeHostname.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     """Only these key files, and no agent."""
     known_hosts: tuple[str, ...] | None = None
     """Only these files of host keys."""
+
+
+NOTHING = Overrides()
 
 
 class Hop(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ class Config:
         candidates = [Path(file).expanduser() for file in (CONFIG_FILES if files is None else files)]
         self.files = [str(file) for file in candidates if files is not None or os.access(file, os.R_OK)]
 
-    def route(self, alias: str, overrides: Overrides = Overrides()) -> list[Hop]:
+    def route(self, alias: str, overrides: Overrides = NOTHING) -> list[Hop]:
         """Every hop to `alias`, the nearest first. Blocking: reads files, and may run `Match exec` commands.
 
         Raises ConnectionFailed for a config that cannot be used, a port that is none, and jumps in a circle.

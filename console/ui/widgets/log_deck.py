@@ -39,7 +39,8 @@ class LogStrip(LineView, can_focus=False):
     def lines(self, width: int, height: int) -> Sequence[Line]:
         mark = ">" if self.glyphs.ascii_only else "▸"
         parts: list[Line] = [
-            (Span(f"{mark if shown else ' '}{name}", "" if shown else "muted"),) for name, shown in self._names
+            (Span(f"{mark if shown else ' '}{name}", "" if shown else "muted"),)
+            for name, shown in self._names
         ]
         return [fit_line(joined(parts), width, self.glyphs)]
 

@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 
+class NoDemoHostError(Exception):
+    """This process does not run on a demo host."""
+
+
 def folder() -> Path:
-    """The host's folder. Exits with 2 where there is no demo host: this is no real SGLang."""
+    """The host's folder. Raises NoDemoHostError."""
     named = os.environ.get("DSV4_DEMO_FOLDER")
-    if not named:
-        print("DSV4_DEMO_FOLDER is not set: this program runs on the demo host only", file=sys.stderr)
-        raise SystemExit(2)
+    if not named or not Path(named, "alive").exists():
+        raise NoDemoHostError("this program is a simulation: it runs on the console's demo host only")
     return Path(named)
 
 
 def end_with_the_demo(host_folder: Path, last: Callable[[], None] = lambda: None) -> None:
-    """End this process, at once and whatever it is doing, when the demo is gone; `last` is called before.
-
-    Raises FileNotFoundError when there is no demo host in that folder.
-    """
+    """End this process, at once and whatever it is doing, when the demo is gone; `last` is called before."""
     alive = open(host_folder / "alive", "rb")  # noqa: SIM115 - the thread has it until the end
 
     def watch() -> None:

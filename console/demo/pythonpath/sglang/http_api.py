@@ -25,7 +25,7 @@ _HEALTH_CHECK_S = 1.0
 
 
 class HttpApi:
-    """Routes requests. The name of an endpoint that does not exist is answered with 404."""
+    """Routes requests to their answers."""
 
     def __init__(self, serving: Serving, completions: Completions, cache: PrefixCache) -> None:
         self._serving, self._cache = serving, cache

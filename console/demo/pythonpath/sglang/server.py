@@ -35,7 +35,10 @@ _DRAIN_REPORT_S = 5.0
 def main(argv: Sequence[str]) -> None:
     """Parse, start, serve, end. Exits the process."""
     args = parse(argv)
-    folder = lifeline.folder()
+    try:
+        folder = lifeline.folder()
+    except lifeline.NoDemoHostError as error:
+        sys.exit(str(error))
     log = ServerLog(args.tp_size)
     announce(args, log)
     try:

@@ -85,7 +85,8 @@ class Forwarding:
                 what = (
                     "Failed to select PD pair" if failure.code == "server_selection_failed" else failure.code
                 )
-                log("ERROR", "pd_router", 170, what, span, error=failure)
+                why = str(failure).removeprefix("No available servers: ")
+                log("ERROR", "pd_router", 170, what, span, error=why)
                 if not left:
                     self._count_retries(self._metrics.retries_exhausted, request.path)
                     raise

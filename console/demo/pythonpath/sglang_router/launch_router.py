@@ -15,7 +15,10 @@ from sglang_router.router_args import parse
 def main(argv: Sequence[str]) -> None:
     """Parse, serve, end. Exits the process."""
     args = parse(argv)
-    folder = lifeline.folder()
+    try:
+        folder = lifeline.folder()
+    except lifeline.NoDemoHostError as error:
+        sys.exit(str(error))
     proctitle.rename("sglang::router")
     lifeline.end_with_the_demo(folder)
     asyncio.run(Gateway(args, folder).run())

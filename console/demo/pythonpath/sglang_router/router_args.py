@@ -44,7 +44,10 @@ class RouterArgs(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> RouterArgs:
-    """Read a command line. Prints usage on stderr and exits with 2 when it is wrong."""
+    """Read a command line. Prints usage on stderr and exits with 2 when it is wrong.
+
+    The table of flags was read off the parser of sglang_router 0.3.2 (router_args.py).
+    """
     parser = parser_from(Path(__file__).with_name("router_flags.tsv"))
     given = parser.parse_args(argv)
     prefill = [_prefill(values) for values in given.prefill or ()]
