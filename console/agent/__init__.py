@@ -1,8 +1,8 @@
 """The agent: the console's own short-lived program on the host.
 
-Standard library only, Python 3.8 or later, plus `pynvml` where the host's Python has it. It imports nothing of
-the console, because it travels as source down the stdin of a Python on the host; inside, modules import each
-other relatively (`from . import frames`).
+Standard library only, Python 3.8 or later, plus `pynvml` where the host's Python has it. It imports nothing
+of the console, because it travels as source down the stdin of a Python on the host; inside, modules import
+each other relatively (`from . import frames`).
 
 Wire format, both ways: 4 bytes big-endian length of the JSON header, 4 bytes big-endian length of the body,
 the header (UTF-8 JSON object), the body (raw bytes, empty but for log chunks).

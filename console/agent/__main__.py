@@ -1,7 +1,7 @@
 """python3 -m console.agent: the agent by hand.
 
-With a terminal (or --print) it prints what it reads, one JSON object a line, until it is interrupted; otherwise
-it serves frames over stdin and stdout, as it does for the console.
+With a terminal (or --print) it prints what it reads, one JSON object a line, until it is interrupted;
+otherwise it serves frames over stdin and stdout, as it does for the console.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import sys
 import time
-from typing import List, Optional
 
 from . import frames, service
 
@@ -42,7 +41,7 @@ def print_samples(interval: float, count: int) -> None:
         time.sleep(max(0.001, agent.step()))
 
 
-def main(arguments: Optional[List[str]] = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Serve or print."""
     parser = argparse.ArgumentParser(prog="python3 -m console.agent", description=__doc__)
     parser.add_argument("--print", action="store_true", help="print JSON lines even without a terminal")

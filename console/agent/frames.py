@@ -9,7 +9,7 @@ import collections
 import json
 import os
 import struct
-from typing import Any, Deque, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator
 
 LENGTHS = struct.Struct(">II")
 MAX_HEADER = 8 << 20
@@ -34,19 +34,19 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Tuple[Header, bytes]]:
+    def feed(self, data: bytes) -> Iterator[tuple[Header, bytes]]:
         """Yield every frame that `data` completes. Raises BrokenFrame on impossible lengths or no JSON."""
         self._buffer += data
         while len(self._buffer) >= LENGTHS.size:
             header_size, body_size = LENGTHS.unpack_from(self._buffer)
             if header_size > MAX_HEADER or body_size > MAX_BODY:
-                raise BrokenFrame("frame of %d + %d bytes" % (header_size, body_size))
+                raise BrokenFrame(f"frame of {header_size} + {body_size} bytes")
             end = LENGTHS.size + header_size + body_size
             if len(self._buffer) < end:
                 return
             yield self._take(header_size, end)
 
-    def _take(self, header_size: int, end: int) -> Tuple[Header, bytes]:
+    def _take(self, header_size: int, end: int) -> tuple[Header, bytes]:
         start = LENGTHS.size + header_size
         try:
             header = json.loads(self._buffer[LENGTHS.size : start])
@@ -62,15 +62,16 @@ class FrameReader:
 class FrameWriter:
     """Frames out over a non-blocking descriptor, telemetry first.
 
-    A frame once begun is finished before the next. Of telemetry only the newest is kept when the pipe is full;
-    everything else waits in order. Log chunks are not queued here: the loop reads one when `idle` is true.
+    A frame once begun is finished before the next. Of telemetry only the newest is kept when the pipe is
+    full; everything else waits in order. Log chunks are not queued here: the loop reads one when `idle` is
+    true.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._begun = memoryview(b"")
-        self._waiting: Deque[bytes] = collections.deque()
-        self._sample: Optional[bytes] = None
+        self._waiting: collections.deque[bytes] = collections.deque()
+        self._sample: bytes | None = None
         self.dropped = 0
 
     @property

@@ -11,7 +11,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from types import ModuleType
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Sequence
 
 PACKAGE = "dsv4_agent"
 
@@ -19,7 +19,7 @@ PACKAGE = "dsv4_agent"
 class ParcelFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds and loads the modules of one package from a mapping of name to source text."""
 
-    def __init__(self, sources: Dict[str, str]) -> None:
+    def __init__(self, sources: dict[str, str]) -> None:
         self._sources = {self._full_name(name): text for name, text in sources.items()}
 
     @staticmethod
@@ -27,8 +27,8 @@ class ParcelFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return PACKAGE if name == "__init__" else PACKAGE + "." + name
 
     def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """A spec for a module of the parcel, else None."""
         if fullname not in self._sources:
             return None
@@ -37,14 +37,14 @@ class ParcelFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's source; tracebacks name it as <dsv4_agent.NAME>."""
         name = module.__name__
-        exec(compile(self._sources[name], "<%s>" % name, "exec"), module.__dict__)
+        exec(compile(self._sources[name], f"<{name}>", "exec"), module.__dict__)
 
 
-def run(parcel: Dict[str, Any], out: int) -> None:
+def run(parcel: dict[str, Any], out: int) -> None:
     """Install the parcel's modules and hand over to the agent, which does not come back.
 
-    `out` is a descriptor of the real stdout; descriptor 1 was pointed at stderr, so that a library that prints
-    cannot break a frame.
+    `out` is a descriptor of the real stdout; descriptor 1 was pointed at stderr, so that a library that
+    prints cannot break a frame.
     """
     sys.meta_path.insert(0, ParcelFinder(parcel["modules"]))
     service = importlib.import_module(PACKAGE + ".service")

@@ -25,6 +25,7 @@ class Look(NamedTuple):
     due: float
     young_until: float
 
+
 DEMO = "DSV4_DEMO"
 """In the environment of everything that a demo host runs."""
 

@@ -5,6 +5,7 @@ stdin is the life line. Its end, or no beat for 10 s, ends the agent at once; so
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import platform
@@ -12,7 +13,7 @@ import select
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Iterator
 
 from . import frames, gpus, hostinfo, processes, tails
 
@@ -26,7 +27,8 @@ TAIL_LIVELY_S = 0.1
 TAIL_QUIET_S = 0.25
 READ_SIZE = 65536
 ONLY_ENV = "DSV4_AGENT_ONLY_ENV"
-"""`NAME=value`: a host that sets this shows only processes with that entry in their environment (the demo)."""
+"""`NAME=value`: a host that sets this shows only processes with that entry in their environment (the
+demo)."""
 
 Clock = Callable[[], float]
 
@@ -36,7 +38,7 @@ class Agent:
 
     def __init__(
         self,
-        options: Dict[str, Any],
+        options: dict[str, Any],
         writer: frames.FrameWriter,
         wake: Callable[[], None] = lambda: None,
         clock: Clock = time.monotonic,
@@ -47,9 +49,9 @@ class Agent:
         self._host = hostinfo.HostInfo()
         self._gpus = gpus.GpuSampler(self._interval, wake)
         self._scan = processes.ProcessScan(only_env=options.get("only_env") or os.environ.get(ONLY_ENV))
-        self._tails: Dict[str, tails.Tail] = {}
+        self._tails: dict[str, tails.Tail] = {}
         self._seq = 0
-        self._last_servers: Optional[List[Dict[str, Any]]] = None
+        self._last_servers: list[dict[str, Any]] | None = None
         now = clock()
         self._beat_at = now
         self._sample_at = now
@@ -63,35 +65,42 @@ class Agent:
         self._writer.flush()
         self._gpus.start()
 
-    def obey(self, order: Dict[str, Any]) -> None:
+    def obey(self, order: dict[str, Any]) -> None:
         """Carry out one frame of the console's. An unknown order is answered, not fatal."""
         self._beat_at = self._clock()
         name = str(order.get("op"))
-        action = {"beat": self._beat, "interval": self._set_interval, "tail": self._tail, "untail": self._untail}
+        action = {
+            "beat": self._beat,
+            "interval": self._set_interval,
+            "tail": self._tail,
+            "untail": self._untail,
+        }
         if name in action:
             action[name](order)
         else:
-            self._writer.put({"kind": "reply", "id": order.get("id"), "error": "unknown order %r" % name})
+            self._writer.put({"kind": "reply", "id": order.get("id"), "error": f"unknown order {name!r}"})
 
-    def _beat(self, order: Dict[str, Any]) -> None:
+    def _beat(self, order: dict[str, Any]) -> None:
         """A beat that carries an id is answered, which measures the way there and back."""
         if "id" in order:
             self._writer.put({"kind": "reply", "id": order["id"]})
 
-    def _set_interval(self, order: Dict[str, Any]) -> None:
+    def _set_interval(self, order: dict[str, Any]) -> None:
         self._interval = bounded_interval(order["seconds"])
         self._gpus.set_interval(self._interval)
         self._sample_at = self._clock()
 
-    def _tail(self, order: Dict[str, Any]) -> None:
+    def _tail(self, order: dict[str, Any]) -> None:
         resume = None
         if "inode" in order:
             resume = (int(order["dev"]), int(order["inode"]), int(order["offset"]))
         name = str(order["tail"])
-        self._tails[name] = tails.Tail(name, str(order["path"]), lines=int(order.get("lines", 2000)), resume=resume)
+        self._tails[name] = tails.Tail(
+            name, str(order["path"]), lines=int(order.get("lines", 2000)), resume=resume
+        )
         self._tail_at = self._clock()
 
-    def _untail(self, order: Dict[str, Any]) -> None:
+    def _untail(self, order: dict[str, Any]) -> None:
         tail = self._tails.pop(str(order["tail"]), None)
         if tail is not None:
             tail.close()
@@ -147,7 +156,7 @@ class Agent:
 
     def _pump_tails(self, now: float) -> None:
         """Read one chunk of each tail that has one; come back at once while there is more."""
-        if any([self._pump(tail) for tail in self._tails.values()]):
+        if any(self._pump(tail) for tail in self._tails.values()):
             self._lively_until = now + 5.0
             self._tail_at = now
         else:
@@ -163,7 +172,7 @@ class Agent:
         return True
 
 
-def settled(servers: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def settled(servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The list without what flickers: a running process is R or S from one look to the next."""
     return [dict(server, state="S" if server["state"] in "RSI" else server["state"]) for server in servers]
 
@@ -173,7 +182,7 @@ def bounded_interval(seconds: float) -> float:
     return min(10.0, max(0.2, float(seconds)))
 
 
-def boot_id() -> Optional[str]:
+def boot_id() -> str | None:
     """The kernel's id of this boot, which makes a pid and its start unique."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as source:
@@ -190,7 +199,7 @@ def user_name() -> str:
         return str(os.getuid())
 
 
-def hello() -> Dict[str, Any]:
+def hello() -> dict[str, Any]:
     """The first frame: who and where the agent is."""
     return {
         "kind": "hello",
@@ -207,7 +216,7 @@ def hello() -> Dict[str, Any]:
     }
 
 
-def orders(reader: frames.FrameReader, fd: int) -> Iterator[Dict[str, Any]]:
+def orders(reader: frames.FrameReader, fd: int) -> Iterator[dict[str, Any]]:
     """The frames that one read completes. Raises EOFError when the console has gone."""
     data = os.read(fd, READ_SIZE)
     if not data:
@@ -225,10 +234,8 @@ class Waker:
 
     def wake(self) -> None:
         """Wake the loop; a pipe that is full has woken it already."""
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.write(self._write_end, b".")
-        except BlockingIOError:
-            pass
 
     def clear(self) -> None:
         """Take what was written."""
@@ -256,7 +263,7 @@ def converse(agent: Agent, writer: frames.FrameWriter, waker: Waker, stdin: int,
                 raise BrokenPipeError
 
 
-def serve(stdin: int, stdout: int, options: Dict[str, Any]) -> None:
+def serve(stdin: int, stdout: int, options: dict[str, Any]) -> None:
     """Run the agent over two descriptors; does not return.
 
     os._exit, because a GPU read that hangs in the driver must not keep the process.
@@ -271,7 +278,7 @@ def serve(stdin: int, stdout: int, options: Dict[str, Any]) -> None:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except frames.BrokenFrame as error:
-        sys.stderr.write("agent: %s\n" % error)
+        sys.stderr.write(f"agent: {error}\n")
         sys.stderr.flush()
         os._exit(3)
     os._exit(0)

@@ -20,7 +20,8 @@ LOOK_S = 15.0
 
 
 def show_logs(given: Given, role: str, *, follow: bool, lines: int) -> int:
-    """Print the log; returns the exit code. Raises NotRunning when there is no such server or no log of it."""
+    """Print the log; returns the exit code. Raises NotRunning when there is no such server or no log of
+    it."""
     asyncio.run(_Printer(choose(given), role, lines).run(follow=follow))
     return 0
 
@@ -87,9 +88,12 @@ def chosen(views: Sequence[ServerView], role: str, host: str) -> ServerView:
         )
     if len(present) > 1:
         ports = ", ".join(str(view.process.port) for view in present)
-        raise NotRunning(f"{len(present)} {role} servers on {host}", next_step=f"name one by its port: {ports}")
+        raise NotRunning(
+            f"{len(present)} {role} servers on {host}", next_step=f"name one by its port: {ports}"
+        )
     if present[0].process.log.path is None:
         raise NotRunning(
-            f"the {role} server's log cannot be followed", cause=present[0].log_note or "its stdout is no file"
+            f"the {role} server's log cannot be followed",
+            cause=present[0].log_note or "its stdout is no file",
         )
     return present[0]

@@ -1,4 +1,4 @@
-"""The command line. Verbs are imported when they are called, so that the console's first paint waits for none."""
+"""The command line. A verb is imported when it is called, so that no first paint waits for another."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def status(given: Given, as_json: bool) -> None:
 @host_options
 @click.argument("role", metavar="ROLE")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on.")
-@click.option("-n", "--lines", default=2000, show_default=True, type=click.IntRange(0, 50_000), help="How far back.")
+@click.option(
+    "-n", "--lines", default=2000, show_default=True, type=click.IntRange(0, 50_000), help="How far back."
+)
 def logs(given: Given, role: str, follow: bool, lines: int) -> None:
     """The log of the server with this ROLE: single, prefill, decode or router (or its port)."""
     from console.cli.logs import show_logs

@@ -116,8 +116,9 @@ def as_text(said: dict[str, Any]) -> list[str]:
     if not said["gpus"]:
         lines.append(f"  no GPUs: {said['gpu_note'] or 'none reported'}")
     rates = said["throughput"]
+    generation, prompts = (_shown(rates[name], "tok/s") for name in ("gen_tok_s", "prompt_tok_s"))
     lines.append(
-        f"  generation {_shown(rates['gen_tok_s'], 'tok/s')}, prompts {_shown(rates['prompt_tok_s'], 'tok/s')},"
+        f"  generation {generation}, prompts {prompts},"
         f" running {_shown(rates['running'])}, queued {_shown(rates['queued'])}"
     )
     return [_printable(line) for line in lines]
@@ -145,5 +146,5 @@ def _shown(value: float | None, unit: str = "") -> str:
 
 
 def _printable(text: str) -> str:
-    """A command line or a log line in a reason is data of the host's: nothing in it may steer the terminal."""
+    """Commands and log lines are data of the host's: nothing in them may steer the terminal."""
     return "".join(char if char.isprintable() else "?" for char in text)

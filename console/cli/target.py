@@ -85,9 +85,7 @@ def choose(given: Given) -> Target:
 
 def _name(given: Given, settings: Settings) -> str:
     if given.demo and given.host not in (None, "demo"):
-        raise UsageError(
-            f"--demo and --host {given.host} name two hosts", next_step="leave one of them out"
-        )
+        raise UsageError(f"--demo and --host {given.host} name two hosts", next_step="leave one of them out")
     if given.demo:
         return "demo"
     name = given.host or settings.default_host
@@ -97,7 +95,8 @@ def _name(given: Given, settings: Settings) -> str:
         return next(iter(settings.hosts))
     raise UsageError(
         "no host is named",
-        next_step="give --host NAME (any name of ~/.ssh/config, or local), set default_host in config.toml, or try --demo",
+        next_step="give --host NAME (any name of ~/.ssh/config, or local), set default_host in config.toml,"
+        " or try --demo",
     )
 
 

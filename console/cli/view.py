@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import locale
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,14 +15,15 @@ from console.settings import Settings
 
 
 def view(given: Given) -> None:
-    """Run the console until it is left. Raises UsageError, SettingsError, ThemeError or what ended the console."""
+    """Run the console until it is left. Raises UsageError, SettingsError, ThemeError or what ended the
+    console."""
     target = choose(given)
     require_terminal()
     # Textual takes 200 ms to import, which no other verb should pay.
     from console.ui.app import ConsoleApp
     from console.ui.keymap import ids
-    from console.ui.themes import DEFAULT_THEME, load_themes
-    from console.ui.widgets.meter import ASCII, UNICODE
+    from console.ui.themes import DEFAULT_THEME, load_themes, native_colours
+    from console.ui.widgets.meter import glyphs_for
 
     check_keys(target.settings, ids())
     themes, notices = load_themes(platformdirs.user_config_path("dsv4-console") / "themes")
@@ -30,9 +31,10 @@ def view(given: Given) -> None:
         target.updates,
         themes=themes,
         theme=chosen_theme(target, [theme.name for theme in themes]) or DEFAULT_THEME,
-        glyphs=UNICODE if speaks_utf8() else ASCII,
+        glyphs=glyphs_for(sys.stdout.encoding),
         keys=target.settings.keys,
         notices=notices,
+        native_colours=native_colours(os.environ),
     )
     error = app.run()
     if error is not None:
@@ -48,11 +50,6 @@ def require_terminal() -> None:
             "the console needs a terminal, and stdin or stdout is not one",
             next_step="use `dsv4-console status` (or `status --json`) in scripts and pipes",
         )
-
-
-def speaks_utf8() -> bool:
-    """Whether the terminal's encoding can show more than ASCII."""
-    return locale.getpreferredencoding(do_setlocale=True).lower().replace("-", "") == "utf8"
 
 
 def chosen_theme(target: Target, known: Sequence[str]) -> str | None:

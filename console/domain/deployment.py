@@ -10,8 +10,8 @@ import msgspec
 from console.domain.server_view import ServerView
 
 DeploymentState = Literal["none", "starting", "roles up", "ready", "degraded", "failed"]
-"""`roles up`: every role of a pair is ready, but no request has shown that KV moves between them (only a proof
-can; health checks of the roles use a fake peer). `degraded`: some server works and another does not.
+"""`roles up`: every role of a pair is ready, but no request has shown that KV moves between them (only a
+proof can; health checks of the roles use a fake peer). `degraded`: some server works and another does not.
 `ready` is said of single servers only."""
 
 

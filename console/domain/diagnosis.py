@@ -1,8 +1,8 @@
 """A verdict on what is seen: one sentence, its evidence, and how sure it is.
 
-The first rule that applies speaks: what failed, then what is missing, then what is slow. The signature of busy
-GPUs at low power comes from measurements of known loads (NVML and GPM, H200): `busy` alone cannot tell a full
-memory bus from a spinning kernel, so without GPM the verdict says that it is undecided.
+The first rule that applies speaks: what failed, then what is missing, then what is slow. The signature of
+busy GPUs at low power comes from measurements of known loads (NVML and GPM, H200): `busy` alone cannot tell
+a full memory bus from a spinning kernel, so without GPM the verdict says that it is undecided.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ def _lost_gpu(views: Sequence[ServerView], report: GpuReport) -> Verdict | None:
         return None
     owners = gpu_owners(report, [view.process for view in views])
     used = [f"GPU {gpu.index} ({owners[gpu.index].role})" for gpu in bad]
+    verb = "is" if len(bad) == 1 else "are"
     return Verdict(
-        text=f"{', '.join(used)} {'is' if len(bad) == 1 else 'are'} {bad[0].state}: servers on it cannot go on",
+        text=f"{', '.join(used)} {verb} {bad[0].state}: servers on it cannot go on",
         confidence="certain",
         evidence=tuple(f"GPU {gpu.index}: {gpu.note or gpu.state}" for gpu in bad),
     )
@@ -91,8 +92,9 @@ def _misplaced(views: Sequence[ServerView], report: GpuReport) -> Verdict | None
     if not found:
         return None
     first = found[0]
+    held, asked = _listed(first.held), _listed(first.asked)
     return Verdict(
-        text=f"{first.server.role} works on GPUs {_listed(first.held)}, its flags name {_listed(first.asked)}",
+        text=f"{first.server.role} works on GPUs {held}, its flags name {asked}",
         confidence="certain",
         evidence=("CUDA counts the fastest device first unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set",),
     )
@@ -120,7 +122,9 @@ def _busy_but_cold(views: Sequence[ServerView], report: GpuReport) -> Verdict | 
 
 def _is_busy_but_cold(gpu: GpuSample) -> bool:
     share = gpu.power_share_pct
-    return gpu.busy_pct is not None and share is not None and gpu.busy_pct >= BUSY_PCT and share < COLD_SHARE_PCT
+    return (
+        gpu.busy_pct is not None and share is not None and gpu.busy_pct >= BUSY_PCT and share < COLD_SHARE_PCT
+    )
 
 
 def _cold(role: str, gpus: Sequence[GpuSample]) -> Verdict:

@@ -1,11 +1,11 @@
 """What a watched host yields, one value after the other: the whole interface between services and screens.
 
-    Update = HostView            the connection and the machine; at each change and once a second while lost
-           | Sample              one reading of GPUs and host
-           | Servers             every server known, whenever anything about one changes
-           | LogUpdate           new lines of one server's log
-           | Throughput          tokens a second of the whole deployment
-           | Ended               no connection, and none will be tried
+Update = HostView            the connection and the machine; at each change and once a second while lost
+       | Sample              one reading of GPUs and host
+       | Servers             every server known, whenever anything about one changes
+       | LogUpdate           new lines of one server's log
+       | Throughput          tokens a second of the whole deployment
+       | Ended               no connection, and none will be tried
 """
 
 from __future__ import annotations

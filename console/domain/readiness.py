@@ -1,7 +1,8 @@
 """The state of one server: evidence in, a conclusion out.
 
-Ready is a conclusion, never a line: the process lives, no fatal line stands after the start of its run, the ready
-line was seen (or the log cannot show it), and the health endpoint is green. Each can take it away again.
+Ready is a conclusion, never a line: the process lives, no fatal line stands after the start of its run, the
+ready line was seen (or the log cannot show it), and the health endpoint is green. Each can take it away
+again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     alive: bool = True
     kernel_state: str = "S"
     log_reaches_start: bool = False
-    """False while the log's beginning was not read, or there is no log: then no ready line can be asked for."""
+    """False while the log's beginning was not read, or there is no log: then no ready line can be asked
+    for."""
     ready_line: bool = False
     fatal: str | None = None
     stop_ordered: bool = False

@@ -1,7 +1,8 @@
 """The conversation with the agent: start it, keep it alive, take its frames.
 
-One channel carries everything, so sshd's MaxSessions is no limit. The console beats every 3 s; an agent that
-hears nothing for 10 s ends itself, and an agent that says nothing for three intervals and 10 s counts as lost.
+One channel carries everything, so sshd's MaxSessions is no limit. The console beats every 3 s; an agent
+that hears nothing for 10 s ends itself, and an agent that says nothing for three intervals and 10 s counts
+as lost.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class AgentLink:
                     data = await self._channel.read(READ_SIZE)
             except TimeoutError as error:
                 raise ConnectionLost(
-                    f"the agent was silent for {silence_s:.0f} s", cause="the host or the network stands still"
+                    f"the agent was silent for {silence_s:.0f} s",
+                    cause="the host or the network stands still",
                 ) from error
             if not data:
                 raise ConnectionLost("the agent ended", cause=await self._channel.ended())

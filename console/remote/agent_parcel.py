@@ -1,8 +1,8 @@
 """How the agent gets onto a host: a small sh script, a bootstrap, and a parcel of sources.
 
-Nothing is installed and no file is written. The login shell runs `exec /bin/sh`; sh reads the script from stdin,
-finds a Python and becomes it; the bootstrap says so with a mark that no banner can hold, and takes the parcel.
-Only then is the parcel sent, so it does not matter how far ahead sh reads.
+Nothing is installed and no file is written. The login shell runs `exec /bin/sh`; sh reads the script from
+stdin, finds a Python and becomes it; the bootstrap says so with a mark that no banner can hold, and takes
+the parcel. Only then is the parcel sent, so it does not matter how far ahead sh reads.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ exec(compile(parcel["modules"]["importer"], "<importer>", "exec"), space)
 space["run"](parcel, out)
 """
 
-# The Python of one's own SGLang server comes first, for it has pynvml and httpx; never that of another user's,
-# which would be to run their code. Version shims (shell scripts named python3) cost most of a second: last.
+# The Python of one's own SGLang server comes first, for it has pynvml and httpx; never that of another
+# user's, which would be to run their code. Version shims (shell scripts named python3) cost most of a
+# second: last.
 FIND_PYTHON = r"""
 usable() {
   "$1" -S -c 'import sys; sys.exit(sys.version_info < (3, 8))' </dev/null >/dev/null 2>&1
 }
 of_servers() {
-  for f in $(grep -lsE 'sglang[.]launch_server|sglang_router[.]launch_route[r]|bin/sglan[g]' /proc/[0-9]*/cmdline)
-  do
+  for f in $(grep -lsE 'sglang[.]launch_server|sglang_router[.]launch_route[r]|bin/sglan[g]'
+  /proc/[0-9]*/cmdline) do
     p=${f%/cmdline}
     [ -O "$p" ] || continue
     v=$(tr '\000' '\n' <"$p/environ" | sed -n 's/^VIRTUAL_ENV=//p' | head -n 1)

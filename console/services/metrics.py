@@ -78,7 +78,8 @@ class Probe:
             self._workers_total = readiness.total
 
     async def _find_router_port(self) -> None:
-        """A router that renamed itself leaves no flags; of its ports, the one that answers /readiness is it."""
+        """A router that renamed itself leaves no flags; of its ports, the one that answers /readiness is
+        it."""
         for port in self._run.process.listening or ():
             if (await self._client.readiness(port)).state in ("green", "red"):
                 self._figure(port=port)

@@ -16,8 +16,8 @@ SILENT_S = 15.0
 
 
 def throughput(runs: Sequence[Run], at: float) -> Throughput:
-    """The deployment's rates at `at` (monotonic seconds): generation where tokens are made, prompts where they
-    are computed; prefill and decode of a pair are never added together.
+    """The deployment's rates at `at` (monotonic seconds): generation where tokens are made, prompts where
+    they are computed; prefill and decode of a pair are never added together.
     """
     servers = [run for run in runs if run.process.role != "router"]
     makers = [run for run in servers if run.process.role in ("single", "decode")]

@@ -53,7 +53,8 @@ class Run:
         return self.process.port or self.figures.port
 
     def read(self, lines: Iterable[LogLine], at: float) -> None:
-        """Take log lines as evidence, read at `at` (monotonic); lines of an earlier run in the file are not."""
+        """Take log lines as evidence, read at `at` (monotonic); lines of an earlier run in the file are
+        not."""
         for line in lines:
             if line.line_class == "stats":
                 self.batch_lines["Decode" if "Decode batch" in line.text else "Prefill"] = (line.text, at)
@@ -130,7 +131,11 @@ class Runs:
             run.evidence = readiness.after_look(
                 run.evidence, alive=server is not None, kernel_state=server.state if server else "S"
             )
-        new = [Run(server, utc_offset_s, self._log_lines) for key, server in present.items() if key not in self._runs]
+        new = [
+            Run(server, utc_offset_s, self._log_lines)
+            for key, server in present.items()
+            if key not in self._runs
+        ]
         replaced = [run for run in self._runs.values() if any(_takes_place_of(run, other) for other in new)]
         for run in replaced:
             del self._runs[run.process.key]

@@ -36,7 +36,8 @@ class LinkUp(msgspec.Struct, frozen=True):
 
 
 class LinkDown(msgspec.Struct, frozen=True):
-    """Not connected. `retry_at` is on the monotonic clock; None when there is none: it was the first attempt."""
+    """Not connected. `retry_at` is on the monotonic clock; None when there is none: it was the first
+    attempt."""
 
     error: HostError
     retry_at: float | None
@@ -46,14 +47,17 @@ Event = LinkUp | LinkDown | Frame
 
 
 def waits() -> Iterator[float]:
-    """Seconds before each attempt: 0.5, 1, 2, 3, 3, … with 20 % jitter, so that consoles do not come in step."""
+    """Seconds before each attempt: 0.5, 1, 2, 3, 3, … with 20 % jitter, so that consoles do not come in
+    step."""
     wait = FIRST_WAIT_S
     while True:
         yield wait * random.uniform(0.8, 1.0)
         wait = min(LONGEST_WAIT_S, wait * 2)
 
 
-async def session(open_host: OpenHost, options: AgentOptions, python: str | None) -> AsyncGenerator[Event, None]:
+async def session(
+    open_host: OpenHost, options: AgentOptions, python: str | None
+) -> AsyncGenerator[Event, None]:
     """Connect, yield what the agent says, and connect again for ever.
 
     Ends only when the first attempt fails: whoever asked for the host should be told, not kept waiting.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -45,8 +46,9 @@ class ConsoleApp(App[ConsoleError]):
         glyphs: Glyphs,
         keys: Mapping[str, str] | None = None,
         notices: Sequence[str] = (),
+        native_colours: bool | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(ansi_color=native_colours)
         self._updates = updates
         self._notices = notices
         self._room = asyncio.Semaphore(UNHANDLED_UPDATES)
@@ -67,6 +69,9 @@ class ConsoleApp(App[ConsoleError]):
         self.call_after_refresh(self._start_watch)
 
     def _start_watch(self) -> None:
+        # What is there by now stays: a full collection over it would stop the screen for tens of
+        # milliseconds.
+        gc.freeze()
         for notice in self._notices:
             self.notify(notice, severity="warning", markup=False, timeout=15)
         self.run_worker(self._watch(), name="watch", group="watch", exclusive=True, exit_on_error=False)

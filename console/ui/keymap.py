@@ -45,6 +45,9 @@ LOG = (
     Key("next-error", "e", "next_error", "next error", "The next error or fatal line.", "Log", True),
     Key("previous-error", "E", "previous_error", "previous error", "The error before.", "Log"),
     Key("next-warning", "w", "next_warning", "next warning", "The next warning.", "Log"),
+    Key(
+        "raw", "v", "toggle_raw", "whole lines", "Lines with date, level and source file, or without.", "Log"
+    ),
     Key("previous-warning", "W", "previous_warning", "previous warning", "The warning before.", "Log"),
 )
 
@@ -52,7 +55,8 @@ LOG = (
 def bindings(keys: Iterable[Key]) -> list[Binding]:
     """The keys as Textual bindings, remappable by id."""
     return [
-        Binding(key.keys, key.action, key.label, show=key.shown, tooltip=key.explained, id=key.id) for key in keys
+        Binding(key.keys, key.action, key.label, show=key.shown, tooltip=key.explained, id=key.id)
+        for key in keys
     ]
 
 

@@ -18,7 +18,9 @@ for number in itertools.count(1):
 MARK = "DSV4_TEST_SERVER"
 
 
-def start(folder: Path, mark: str, module: str = MODULE, flags: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, mark: str, module: str = MODULE, flags: tuple[str, ...] = ()
+) -> subprocess.Popen[bytes]:
     """Start it with its log in folder/server.log; only an agent that looks for `mark` will see it."""
     package = folder / "python" / "sglang"
     package.mkdir(parents=True, exist_ok=True)

@@ -17,12 +17,23 @@ class Terminal:
     """One program in one tmux window on a tmux server of its own."""
 
     def __init__(
-        self, command: list[str | Path], *, columns: int, rows: int, environment: Mapping[str, str] | None = None
+        self,
+        command: list[str | Path],
+        *,
+        columns: int,
+        rows: int,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._name = f"dsv4-test-{uuid4().hex[:12]}"
-        self._shell = " ".join(shlex.quote(str(part)) for part in command) + "; echo EXIT-CODE $?; exec sleep 600"
+        self._shell = (
+            " ".join(shlex.quote(str(part)) for part in command) + "; echo EXIT-CODE $?; exec sleep 600"
+        )
         self._size = ("-x", str(columns), "-y", str(rows))
-        plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TEXTUAL_THEME", "TMUX")}
+        plain = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("NO_COLOR", "TEXTUAL_THEME", "TMUX")
+        }
         self._environment = plain | {"LANG": "C.UTF-8", "TERM": "xterm-256color"} | dict(environment or {})
 
     def __enter__(self) -> Terminal:

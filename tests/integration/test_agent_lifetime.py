@@ -77,5 +77,7 @@ def test_the_agent_leaves_no_process_and_no_file(
     agent = agent_of(holder)
     children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
     holder.kill()
-    seconds_until(lambda: not lives(agent) and not any(Path(f"/proc/{pid}").exists() for pid in children), 1.0)
+    seconds_until(
+        lambda: not lives(agent) and not any(Path(f"/proc/{pid}").exists() for pid in children), 1.0
+    )
     assert files_below(home, tmp_path) == before

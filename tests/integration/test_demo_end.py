@@ -129,6 +129,7 @@ def test_a_rank_takes_its_server_along(demo: Demo) -> None:
 
 
 def test_without_decode_nothing_flows(demo: Demo) -> None:
+    wait_until(lambda: demo.server("prefill")["intensity"] > 0, "prefill does not work")
     kill_decode(demo)
     wait_until(lambda: demo.server("prefill")["intensity"] == 0, "prefill still works")
 
@@ -148,6 +149,7 @@ async def test_the_router_says_that_decode_is_gone(demo: Demo) -> None:
 
 
 def test_decode_notices_that_prefill_is_gone(demo: Demo) -> None:
+    wait_until(lambda: demo.server("decode")["intensity"] > 0, "decode does not work")
     port = demo.flag("prefill", "--disaggregation-bootstrap-port")
     os.kill(demo.server("prefill")["pid"], signal.SIGKILL)
     lost = f"Lost connection with prefill instance (bootstrap_addr: 127.0.0.1:{port})"

@@ -2,8 +2,8 @@
 
 usage: python tests/perf/first_paint.py [RUNS]
 
-Prints the medians of both and their ratio (the goal is at most 1.5). The two run in turn, so that a noisy machine
-is noisy for both.
+Prints the medians of both and their ratio (the goal is at most 1.5). The two run in turn, so that a noisy
+machine is noisy for both.
 """
 
 from __future__ import annotations
@@ -41,10 +41,17 @@ def first_text_s(command: list[str], text: bytes) -> float:
     """Seconds until `text` is on the terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TEXTUAL_THEME")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TEXTUAL_THEME")
+    }
     begun = time.monotonic()
     process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment | {"TERM": "xterm-256color"}, close_fds=True
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment | {"TERM": "xterm-256color"},
+        close_fds=True,
     )
     os.close(theirs)
     seen = b""
@@ -68,7 +75,8 @@ def main() -> None:
         for name, (command, text) in PROGRAMS.items():
             taken[name].append(first_text_s(command, text))
     for name, seconds in taken.items():
-        print(f"{name:<8} median {median(seconds) * 1000:6.0f} ms  ({min(seconds) * 1000:.0f}-{max(seconds) * 1000:.0f})")
+        low, middle, high = (1000 * value for value in (min(seconds), median(seconds), max(seconds)))
+        print(f"{name:<8} median {middle:6.0f} ms  ({low:.0f}-{high:.0f})")
     print(f"ratio    {median(taken['console']) / median(taken['bare']):.2f}")
 
 

@@ -1,4 +1,5 @@
-"""The console on a real prefill/decode pair with its router, over a real sshd: nothing installed, nothing configured."""
+"""The console on a real prefill/decode pair with its router, over a real sshd: nothing installed, nothing
+configured."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ def test_tokens_a_second_move_with_a_real_client(real_stack: RealStack, ssh_serv
 
 
 def test_the_logs_verb_prints_the_log(real_stack: RealStack, ssh_server: SshServer) -> None:
-    done = subprocess.run([*CONSOLE, "logs", "decode", "-n", "50000"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*CONSOLE, "logs", "decode", "-n", "50000"], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert "The server is fired up and ready to roll!" in done.stdout
     assert "\x1b" not in done.stdout

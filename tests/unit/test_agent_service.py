@@ -76,7 +76,9 @@ def test_samples_come_at_the_interval_and_a_stall_makes_no_burst(
     assert len(frames.of_kind("sample")) == 2
 
 
-def test_the_interval_can_be_changed_within_bounds(agent: service.Agent, frames: Frames, clock: Clock) -> None:
+def test_the_interval_can_be_changed_within_bounds(
+    agent: service.Agent, frames: Frames, clock: Clock
+) -> None:
     agent.step()
     agent.obey({"op": "interval", "seconds": 0.001})
     agent.step()
@@ -85,7 +87,9 @@ def test_the_interval_can_be_changed_within_bounds(agent: service.Agent, frames:
     assert len(frames.of_kind("sample")) == 3
 
 
-def test_a_log_is_followed_chunk_by_chunk(agent: service.Agent, frames: Frames, clock: Clock, tmp_path: Path) -> None:
+def test_a_log_is_followed_chunk_by_chunk(
+    agent: service.Agent, frames: Frames, clock: Clock, tmp_path: Path
+) -> None:
     log = tmp_path / "server.log"
     log.write_bytes(b"one\n\xff\xfe two\n")
     agent.obey({"op": "tail", "tail": "a", "path": str(log), "lines": 2000})
@@ -131,7 +135,9 @@ def test_silence_for_more_than_ten_seconds_is_the_end(agent: service.Agent, cloc
     assert agent.abandoned()
 
 
-def test_a_fresh_reading_of_the_gpus_is_sent_at_once(agent: service.Agent, frames: Frames, clock: Clock) -> None:
+def test_a_fresh_reading_of_the_gpus_is_sent_at_once(
+    agent: service.Agent, frames: Frames, clock: Clock
+) -> None:
     agent.step()
     clock.now += 0.7
     agent.gpus_were_read()

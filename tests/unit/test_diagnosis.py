@@ -11,10 +11,23 @@ from console.domain.server_view import ServerState, ServerView
 NO_REPORT = GpuReport(source="nvml")
 
 
-def server(role: Role, state: ServerState = "ready", *, pid: int = 1, port: int = 30000, reason: str | None = None,
-           gpus: tuple[int, ...] | None = None) -> ServerView:
+def server(
+    role: Role,
+    state: ServerState = "ready",
+    *,
+    pid: int = 1,
+    port: int = 30000,
+    reason: str | None = None,
+    gpus: tuple[int, ...] | None = None,
+) -> ServerView:
     process = ServerProcess(
-        pid=pid, start_ticks=1, start_time=0.0, role=role, port=port, gpus=gpus, log=LogPlace(kind="file", path="/l")
+        pid=pid,
+        start_ticks=1,
+        start_time=0.0,
+        role=role,
+        port=port,
+        gpus=gpus,
+        log=LogPlace(kind="file", path="/l"),
     )
     return ServerView(process=process, state=state, reason=reason)
 
@@ -48,7 +61,10 @@ def test_half_a_pair_is_no_pair() -> None:
 
 
 def test_a_lost_gpu_is_named_with_its_user() -> None:
-    report = GpuReport(source="nvml", gpus=(card(0), GpuSample(index=1, state="lost", processes=(GpuProcess(pid=9, server_pid=1),))))
+    report = GpuReport(
+        source="nvml",
+        gpus=(card(0), GpuSample(index=1, state="lost", processes=(GpuProcess(pid=9, server_pid=1),))),
+    )
     assert judge((server("single"),), report).text == "GPU 1 (single) is lost: servers on it cannot go on"
 
 
@@ -62,11 +78,21 @@ def test_a_server_on_other_gpus_than_its_flags_name_is_told() -> None:
     [
         ({}, "only GPM could tell", "undecided"),
         ({"dram_pct": 88.0, "activity_pct": 87.0}, "Memory-bound", "likely"),
-        ({"dram_pct": 1.0, "activity_pct": 3.0, "pcie_tx_mb_s": 34600.0, "pcie_rx_mb_s": 30200.0}, "PCIe", "likely"),
-        ({"dram_pct": 0.0, "activity_pct": 0.0, "pcie_tx_mb_s": 1.0, "pcie_rx_mb_s": 2.0}, "communication or launch", "likely"),
+        (
+            {"dram_pct": 1.0, "activity_pct": 3.0, "pcie_tx_mb_s": 34600.0, "pcie_rx_mb_s": 30200.0},
+            "PCIe",
+            "likely",
+        ),
+        (
+            {"dram_pct": 0.0, "activity_pct": 0.0, "pcie_tx_mb_s": 1.0, "pcie_rx_mb_s": 2.0},
+            "communication or launch",
+            "likely",
+        ),
     ],
 )
-def test_busy_at_low_power_is_told_apart_by_gpm(values: dict[str, float], words: str, confidence: str) -> None:
+def test_busy_at_low_power_is_told_apart_by_gpm(
+    values: dict[str, float], words: str, confidence: str
+) -> None:
     verdict = judge((server("single"),), GpuReport(source="nvml", gpus=(card(0, **values),)))
     assert verdict.text.startswith("single is busy but cold: 97 % busy at 47 % power")
     assert words in verdict.text
@@ -80,7 +106,12 @@ def test_hot_gpus_are_no_reason_to_speak() -> None:
 
 @pytest.mark.parametrize(
     ("states", "deployment"),
-    [((), "none"), (("starting", "ready"), "starting"), (("failed", "ready"), "degraded"), (("failed", "failed"), "failed")],
+    [
+        ((), "none"),
+        (("starting", "ready"), "starting"),
+        (("failed", "ready"), "degraded"),
+        (("failed", "failed"), "failed"),
+    ],
 )
 def test_the_deployment_is_as_good_as_its_servers(states: tuple[ServerState, ...], deployment: str) -> None:
     assert observed([server("single", state) for state in states]).state == deployment

@@ -37,7 +37,13 @@ def test_orders_reach_the_agent_in_any_chunking(size: int) -> None:
 
 
 def test_each_kind_becomes_its_value() -> None:
-    process = {"pid": 5, "start_ticks": 6, "start_time": 7.0, "role": "decode", "log": {"kind": "file", "path": "/l"}}
+    process = {
+        "pid": 5,
+        "start_ticks": 6,
+        "start_time": 7.0,
+        "role": "decode",
+        "log": {"kind": "file", "path": "/l"},
+    }
     wire = (
         agent_frames.encode(SAMPLE)
         + agent_frames.encode({"kind": "servers", "servers": [process], "time": 1.0})
@@ -51,13 +57,17 @@ def test_each_kind_becomes_its_value() -> None:
     assert event == TailEvent("a", "missing")
 
 
-@pytest.mark.parametrize("noise", [b"HTTP/1.1 400 Bad Request\r\n\r\n", agent_frames.encode({"kind": "poem"})])
+@pytest.mark.parametrize(
+    "noise", [b"HTTP/1.1 400 Bad Request\r\n\r\n", agent_frames.encode({"kind": "poem"})]
+)
 def test_nonsense_is_told_as_such(noise: bytes) -> None:
     with pytest.raises(AgentFailed):
         list(FrameBuffer().feed(noise))
 
 
-@pytest.mark.parametrize("noise", [b"\xff" * 8, agent_frames.LENGTHS.pack(2, 0) + b"[]", agent_frames.LENGTHS.pack(1, 0) + b"{"])
+@pytest.mark.parametrize(
+    "noise", [b"\xff" * 8, agent_frames.LENGTHS.pack(2, 0) + b"[]", agent_frames.LENGTHS.pack(1, 0) + b"{"]
+)
 def test_the_agent_refuses_nonsense(noise: bytes) -> None:
     with pytest.raises(agent_frames.BrokenFrame):
         list(agent_frames.FrameReader().feed(noise))

@@ -8,7 +8,9 @@ from console.domain.readiness import Evidence, Health, after_health, after_line,
 ARGS = "[2026-11-02 09:00:07] server_args=ServerArgs(model_path='/m', port=30000)"
 READY = "[2026-11-02 09:06:40] The server is fired up and ready to roll!"
 FATAL = "[2026-11-02 11:04:19 TP3] Scheduler hit an exception: Traceback (most recent call last):"
-SIGTERM = "[2026-11-02 22:10:03] SIGTERM received. signum=None frame=None. Draining requests and shutting down..."
+SIGTERM = (
+    "[2026-11-02 22:10:03] SIGTERM received. signum=None frame=None. Draining requests and shutting down..."
+)
 
 
 def read(evidence: Evidence, *lines: tuple[str, LineClass]) -> Evidence:
@@ -27,7 +29,10 @@ def test_a_green_port_without_the_ready_line_is_still_starting() -> None:
 
 
 def test_line_and_green_health_are_ready() -> None:
-    assert conclude(after_health(read(Evidence(), (ARGS, "config"), (READY, "ready")), "green")) == ("ready", None)
+    assert conclude(after_health(read(Evidence(), (ARGS, "config"), (READY, "ready")), "green")) == (
+        "ready",
+        None,
+    )
 
 
 def test_without_the_log_of_its_start_green_health_is_enough() -> None:
@@ -56,7 +61,9 @@ def test_the_first_cause_stays() -> None:
 
 
 def test_what_a_stop_in_order_prints_is_no_failure() -> None:
-    evidence = read(Evidence(), (ARGS, "config"), (SIGTERM, "plain"), ("Subprocess scheduler_0 crashed", "fatal"))
+    evidence = read(
+        Evidence(), (ARGS, "config"), (SIGTERM, "plain"), ("Subprocess scheduler_0 crashed", "fatal")
+    )
     assert conclude(after_look(evidence, alive=False)) == ("gone", "stopped in order")
 
 
@@ -74,7 +81,9 @@ def test_a_failed_pd_warmup_is_a_failure_although_the_ready_line_follows() -> No
     assert conclude(after_health(evidence, "red")) == ("failed", failed)
 
 
-@pytest.mark.parametrize(("answers", "state"), [(["red"], "ready"), (["red", "red"], "failed"), (["red", "green"], "ready")])
+@pytest.mark.parametrize(
+    ("answers", "state"), [(["red"], "ready"), (["red", "red"], "failed"), (["red", "green"], "ready")]
+)
 def test_one_slow_answer_is_no_death(answers: list[Health], state: str) -> None:
     evidence = after_health(read(Evidence(), (ARGS, "config"), (READY, "ready")), "green")
     for answer in answers:

@@ -14,7 +14,9 @@ START = 1_793_700_000.0  # 2026-11-03 10:00:00 UTC
 PLACE = LogPlace(kind="file", path="/logs/decode.log")
 
 
-def process(role: Role = "decode", *, pid: int = 7, port: int | None = 30001, start: float = START) -> ServerProcess:
+def process(
+    role: Role = "decode", *, pid: int = 7, port: int | None = 30001, start: float = START
+) -> ServerProcess:
     return ServerProcess(pid=pid, start_ticks=pid * 10, start_time=start, role=role, port=port, log=PLACE)
 
 
@@ -61,7 +63,9 @@ class TestEvidenceFromLogs:
     def test_lines_from_before_the_process_began_are_history(self) -> None:
         """Case A01: the file is appended to, and this run has not written its first line yet."""
         run = run_with()
-        run.read([LogLine(1, "[2026-11-02 18:06:40] The server is fired up and ready to roll!", "ready")], 0.0)
+        run.read(
+            [LogLine(1, "[2026-11-02 18:06:40] The server is fired up and ready to roll!", "ready")], 0.0
+        )
         run.read([LogLine(2, "[2026-11-02 18:07:00 TP0] Scheduler hit an exception", "fatal")], 0.0)
         run.told("green", None)
         assert not run.evidence.ready_line
@@ -107,9 +111,11 @@ class TestThroughput:
         assert throughput([run_with("single", rates=Rates(gen_tok_s=0.0))], 1.0).gen_tok_s == 0.0
 
     @pytest.mark.parametrize(("age_s", "rate"), [(1.0, 104.12), (60.0, 0.0)])
-    def test_without_metrics_the_last_batch_line_speaks_while_it_is_fresh(self, age_s: float, rate: float) -> None:
+    def test_without_metrics_the_last_batch_line_speaks_while_it_is_fresh(
+        self, age_s: float, rate: float
+    ) -> None:
         run = run_with("decode", metrics_note="metrics are off")
-        line = "[2026-11-03 10:05:00 TP0] Decode batch, #running-req: 1, gen throughput (token/s): 104.12, #queue-req: 0"
+        line = "[2026-11-03 10:05:00 TP0] Decode batch, #running-req: 1, gen throughput (token/s): 104.12"
         run.read([LogLine(1, line, "stats")], at=10.0)
         reading = throughput([run], 10.0 + age_s)
         assert (reading.gen_tok_s, reading.source) == (rate, "log")

@@ -102,7 +102,9 @@ class Dashboard(Screen[None]):
         self._servers = servers
         host = self._host.host
         self.query_one(ServerPanel).update_servers(
-            servers.views, None if host is None else host.time, nothing=servers.note or (NOBODY if servers.looked else "looking…")
+            servers.views,
+            None if host is None else host.time,
+            nothing=servers.note or (NOBODY if servers.looked else "looking…"),
         )
         await self.query_one(LogDeck).show_servers(servers.views)
         self._show_gpus()
@@ -127,7 +129,9 @@ class Dashboard(Screen[None]):
         wide, tall = width >= WIDE, height >= TALL
         self.set_class(wide, "-wide")
         self.set_class(tall, "-tall")
-        rows = rows_of(height, wide=wide, tall=tall, gpus=len(self._report.gpus), servers=len(self._servers.views))
+        rows = rows_of(
+            height, wide=wide, tall=tall, gpus=len(self._report.gpus), servers=len(self._servers.views)
+        )
         for selector, count in rows.items():
             self.query_one(selector).styles.height = count
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -18,7 +20,7 @@ NAMES = {"question_mark": "?", "ctrl+p": "^p", "ctrl+r": "^r", "shift+tab": "⇧
 class HelpScreen(ModalScreen[None]):
     """Closes with `?`, `q` or escape."""
 
-    BINDINGS = [("escape", "app.pop_screen", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "app.pop_screen", "close")]
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help") as box:
@@ -36,7 +38,9 @@ def key_table(keys: Iterable[Key]) -> Text:
         if key.group != group:
             group = key.group
             text.append(f"{group}\n", style="bold")
-        shown, explained = ("1-9", "To a pane by its number.") if key.id == "pane-1" else (names(key), key.explained)
+        shown, explained = (
+            ("1-9", "To a pane by its number.") if key.id == "pane-1" else (names(key), key.explained)
+        )
         text.append(f"  {shown:<12}", style="bold")
         text.append(f"{explained}\n")
     return text

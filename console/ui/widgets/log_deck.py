@@ -1,7 +1,9 @@
-"""The log panes of all servers: stacked where there is room for each, else one at a time under a strip of names."""
+"""The log panes of all servers: stacked where there is room for each, else one at a time under a strip of
+names."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from textual import events
@@ -117,7 +119,7 @@ class LogDeck(Vertical):
 
     def _order_panes(self) -> None:
         panes = self.panes
-        for before, after in zip(panes, panes[1:], strict=False):
+        for before, after in itertools.pairwise(panes):
             if self.children.index(after) < self.children.index(before):
                 self.move_child(after, after=before)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.text import Text
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.reactive import reactive
 
 from console.domain.logline import LogLine
@@ -28,12 +28,7 @@ BORDER = 6
 class LogPane(LogView, can_focus=True):
     """Shows one log and says in its title whose it is and what was found."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(LOG),
-        Binding(
-            "v", "toggle_raw", "whole lines", id="raw", show=False, tooltip="With date, level and source."
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(LOG)]
 
     label: reactive[str] = reactive("")
     role: reactive[Role | None] = reactive(None)
