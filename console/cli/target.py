@@ -54,7 +54,8 @@ class Target(msgspec.Struct, frozen=True):
         asyncssh and httpx are imported here, in a thread: a screen that is already there stays responsive.
         """
         telemetry = await asyncio.to_thread(importlib.import_module, "console.services.telemetry")
-        await asyncio.to_thread(importlib.import_module, "console.remote.ssh")
+        if self.name != "local":
+            await asyncio.to_thread(importlib.import_module, "console.remote.ssh")
         identity = telemetry.Identity(
             name=self.name, demo=self.demo, readonly=self.readonly, protected=self.host.protected
         )

@@ -111,11 +111,8 @@ class ConsoleApp(App[ConsoleError]):
         return lambda: self.run_worker(self.run_action(action), group="palette")
 
     def action_help(self) -> None:
-        """Show all keys, or hide them again."""
-        if isinstance(self.screen, HelpScreen):
-            self.pop_screen()
-        else:
-            self.push_screen(HelpScreen())
+        """Show all keys."""
+        self.push_screen(HelpScreen())
 
     def action_back_or_quit(self) -> None:
         """One step back; from the dashboard, out."""

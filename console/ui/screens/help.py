@@ -20,7 +20,8 @@ NAMES = {"question_mark": "?", "ctrl+p": "^p", "ctrl+r": "^r", "shift+tab": "⇧
 class HelpScreen(ModalScreen[None]):
     """Closes with `?`, `q` or escape."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "app.pop_screen", "close")]
+    # A modal screen hides the keys of the app below it.
+    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark", "app.pop_screen", "close")]
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help") as box:
