@@ -26,19 +26,24 @@ class Interpreter:
         """The path, unless it lies inside a container."""
         return None if self.root else procfs.legible(self.path)
 
-    def version_of(self, package: str) -> str | None:
-        """Version of a package, from the name of its dist-info folder."""
-        prefix = os.path.dirname(os.path.dirname(self.path))
-        # Debian's Python lives in /usr and installs into /usr/local.
-        places = (prefix, "/usr/local") if prefix == "/usr" else (prefix,)
-        versions = (dist_info_version(self.root + place, package) for place in places)
+    def version_of(self, package: str, environment: dict[str, str] | None = None) -> str | None:
+        """Version of a package, from the name of its dist-info folder; PYTHONPATH goes first, as in Python."""
+        folders = (environment or {}).get("PYTHONPATH", "").split(":")
+        folders = [glob.escape(self.root + folder) for folder in folders if folder]
+        folders += [glob.escape(self.root + prefix) + "/lib*/python3*/*-packages" for prefix in self._prefixes()]
+        versions = (dist_info_version(folder, package) for folder in folders)
         return next((version for version in versions if version is not None), None)
 
+    def _prefixes(self) -> tuple[str, ...]:
+        prefix = os.path.dirname(os.path.dirname(self.path))
+        # Debian's Python lives in /usr and installs into /usr/local.
+        return (prefix, "/usr/local") if prefix == "/usr" else (prefix,)
 
-def dist_info_version(prefix: str, package: str) -> str | None:
-    """The version in the name of `package`'s dist-info folder below an environment's prefix."""
-    pattern = "lib*/python3*/*-packages/{}-*.dist-info".format(package.replace("_", "[-_]"))
-    found = sorted(glob.glob(os.path.join(glob.escape(prefix), pattern)))
+
+def dist_info_version(folders: str, package: str) -> str | None:
+    """The version in the name of `package`'s dist-info folder, looked for in folders given as a pattern."""
+    pattern = "{}-*.dist-info".format(package.replace("_", "[-_]"))
+    found = sorted(glob.glob(os.path.join(folders, pattern)))
     return os.path.basename(found[-1])[len(package) + 1 : -len(".dist-info")] if found else None
 
 

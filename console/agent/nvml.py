@@ -109,8 +109,19 @@ class NvmlSource:
             uuid=self._fact(lambda: self._nvml.nvmlDeviceGetUUID(handle)),
             name=self._fact(lambda: self._nvml.nvmlDeviceGetName(handle)),
             bus_id=bus_id,
-            numa_node=self._files.numa_node(bus_id) if bus_id else None,
+            numa_node=self._numa_node(handle, bus_id),
         )
+
+    def _numa_node(self, handle: Any, bus_id: str | None) -> int | None:
+        """As the kernel has it; NVML, which many cards do not answer, where the kernel does not say."""
+        node = self._files.numa_node(bus_id) if bus_id else None
+        ask = getattr(self._nvml, "nvmlDeviceGetNumaNodeId", None)
+        if node is not None or ask is None:
+            return node
+        try:
+            return int(ask(handle))
+        except self._nvml.NVMLError:
+            return None
 
     def _fact(self, ask: Callable[[], Any]) -> str | None:
         try:

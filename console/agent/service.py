@@ -156,7 +156,8 @@ class Agent:
 
     def _pump_tails(self, now: float) -> None:
         """Read one chunk of each tail that has one; come back at once while there is more."""
-        if any(self._pump(tail) for tail in self._tails.values()):
+        had_more = [self._pump(tail) for tail in self._tails.values()]
+        if any(had_more):
             self._lively_until = now + 5.0
             self._tail_at = now
         else:

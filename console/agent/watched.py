@@ -98,5 +98,5 @@ def process_facts(
         "command": list(argv),
         "gpus": launchflags.gpus(launch, environment),
         "python": interpreter and interpreter.usable,
-        "version": interpreter and interpreter.version_of(package),
+        "version": interpreter and interpreter.version_of(package, environment),
     }

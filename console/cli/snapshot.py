@@ -18,6 +18,9 @@ from console.domain.throughput import Throughput
 LIMIT_S = 12.0
 """After the connection stands: what is not known by then is said to be unknown."""
 
+ENOUGH_SAMPLES = 3
+"""The first is sent at once, with or without GPUs; the next two carry readings an interval apart."""
+
 
 class Snapshot(msgspec.Struct, kw_only=True):
     """What is known so far."""
@@ -40,8 +43,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
                 self.throughput = update
 
     def is_complete(self) -> bool:
-        """Two samples (GPM and CPU rates need two), every server asked, and a rate between two readings."""
-        if self.sample is None or self.sample.seq < 2 or self.servers is None:
+        """Two readings of the GPUs (GPM needs two), every server asked, and a rate between two scrapes."""
+        if self.sample is None or self.sample.seq < ENOUGH_SAMPLES or self.servers is None:
             return False
         views = [view for view in self.servers.views if view.state not in ("gone", "failed")]
         return all(_was_asked(view) for view in views) and (not views or self._has_rates(views))

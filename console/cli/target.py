@@ -71,7 +71,7 @@ def choose(given: Given) -> Target:
     settings = load_settings(given.config)
     name = _name(given, settings)
     host = settings.hosts.get(name, HostSettings())
-    if name == "local" and host.python is None:
+    if name in ("local", "demo") and host.python is None:
         # The console's own Python has nvidia-ml-py.
         host = msgspec.structs.replace(host, python=sys.executable)
     return Target(

@@ -33,60 +33,6 @@ exec(compile(parcel["modules"]["importer"], "<importer>", "exec"), space)
 space["run"](parcel, out)
 """
 
-# The Python of one's own SGLang server comes first, for it has pynvml and httpx; never that of another
-# user's, which would be to run their code. Version shims (shell scripts named python3) cost most of a
-# second: last.
-FIND_PYTHON = r"""
-usable() {
-  "$1" -S -c 'import sys; sys.exit(sys.version_info < (3, 8))' </dev/null >/dev/null 2>&1
-}
-of_servers() {
-  for f in $(grep -lsE 'sglang[.]launch_server|sglang_router[.]launch_route[r]|bin/sglan[g]'
-  /proc/[0-9]*/cmdline) do
-    p=${f%/cmdline}
-    [ -O "$p" ] || continue
-    v=$(tr '\000' '\n' <"$p/environ" | sed -n 's/^VIRTUAL_ENV=//p' | head -n 1)
-    for c in "$(tr '\000' '\n' <"$f" | head -n 1)" "${v:+$v/bin/python}" "$(readlink "$p/exe")"; do
-      case $c in /*/python*) echo "$c" ;; esac
-    done
-  done 2>/dev/null
-}
-of_path() {
-  echo "$PATH:/usr/local/bin:/usr/bin:/bin:/opt/conda/bin" | tr ':' '\n' | while read -r d; do
-    for c in "$d/python3" "$d/python"; do
-      [ -x "$c" ] || continue
-      if [ "$(head -c 2 "$c" | tr -d '\000')" = '#!' ]; then
-        [ "$1" = shims ] && echo "$c"
-      else
-        [ "$1" = real ] && echo "$c"
-      fi
-    done
-  done 2>/dev/null
-}
-find_python() {
-  { of_servers; of_path real; of_path shims; } | while read -r c; do
-    usable "$c" && echo "$c" && break
-  done
-}
-"""
-
-# One compound command, so that sh has read all of it before Python takes over stdin.
-SCRIPT = r"""
-main() {
-  LC_ALL=C; export LC_ALL
-  python=CONFIGURED
-  if [ -z "$python" ]; then
-    python=$(find_python)
-    [ -n "$python" ] || { printf '\nMARK none\n'; exit 3; }
-  elif ! usable "$python"; then
-    printf '\nMARK unusable\n'; exit 3
-  fi
-  exec "$python" -S -c BOOTSTRAP
-}
-main
-"""
-
-
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent is told at its start."""
 
@@ -96,9 +42,11 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 def start_script(mark: str, python: str | None) -> bytes:
     """The sh script that becomes the agent's Python; `python` None lets the host choose."""
-    bootstrap = shlex.quote(BOOTSTRAP.replace("MARK", mark))
-    script = SCRIPT.replace("CONFIGURED", shlex.quote(python or "")).replace("MARK", mark)
-    return (FIND_PYTHON + script.replace("BOOTSTRAP", bootstrap)).encode()
+    script = (resources.files("console.remote") / "start_agent.sh").read_text("utf-8")
+    values = {"@PYTHON@": python or "", "@MARK@": mark, "@BOOTSTRAP@": BOOTSTRAP.replace("MARK", mark)}
+    for name, value in values.items():
+        script = script.replace(name, shlex.quote(value))
+    return script.encode()
 
 
 def agent_sources() -> dict[str, str]:

@@ -107,7 +107,7 @@ class Demo(NamedTuple):
 
 
 @contextmanager
-def running_demo(folder: Path, start_s: float = 0.5, load: bool = True) -> Iterator[Demo]:
+def running_demo(folder: Path, start_s: float = 0.3, load: bool = True) -> Iterator[Demo]:
     """A demo host whose own folder is made in `folder`. Whatever is left at the end is killed."""
     changes = {"DSV4_DEMO_START_S": str(start_s), "DSV4_DEMO_LOAD": str(int(load))}
     with subprocess.Popen(

@@ -103,6 +103,14 @@ def test_a_log_is_followed_chunk_by_chunk(
     assert len(frames.of_kind("log")) == 1
 
 
+def test_each_tail_gets_its_turn(agent: service.Agent, frames: Frames, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(name.encode() + b"\n")
+        agent.obey({"op": "tail", "tail": name, "path": str(tmp_path / name)})
+    agent.step()
+    assert [header["tail"] for header in frames.of_kind("log")] == ["a", "b", "c"]
+
+
 def test_no_log_is_read_while_the_connection_is_full(
     agent: service.Agent, frames: Frames, clock: Clock, tmp_path: Path
 ) -> None:
