@@ -1,7 +1,7 @@
 """How each version of SGLang spells a flag, and which flags it no longer takes or no longer reads.
 
 Profiles write a flag once, by its name of 0.5.23 and without dashes. HISTORY was read off the argument parsers
-of the wheels 0.5.5 to 0.5.23, every release between them included; a flag is called dead where no module of
+of the wheels 0.5.5 to 0.5.23, every release between them included (post-releases not); a flag is called dead where no module of
 that wheel but the one that defines it names its attribute. Whatever stands in no row is passed on as written:
 the host's own parser has the last word.
 """
@@ -22,6 +22,7 @@ NEWEST_KNOWN = "0.5.23"
 """The version whose names profiles use."""
 
 NoteKind = Literal["renamed", "gone", "too new", "dead"]
+_LEFT_OUT = ("gone", "too new")
 
 
 class FlagNote(msgspec.Struct, frozen=True):
@@ -132,9 +133,9 @@ def spell(flags: Mapping[str, FlagValue], version: str | None) -> tuple[list[str
         if value is False:
             continue
         note = _note(flag, version)
-        if note is not None:
-            notes.append(note)
-        words += words_of(_name_on(flag, version), value) if note is None or note.kind not in _LEFT_OUT else ()
+        notes += [note] if note else []
+        if note is None or note.kind not in _LEFT_OUT:
+            words += words_of(_name_on(flag, version), value)
     return words, notes
 
 
@@ -148,9 +149,6 @@ def words_of(flag: str, value: FlagValue) -> list[str]:
     if isinstance(value, str) and value.startswith("-"):
         return [f"--{flag}={value}"]
     return [f"--{flag}", str(value)]
-
-
-_LEFT_OUT = ("gone", "too new")
 
 
 def _known(version: str | None) -> Version:

@@ -8,7 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from console.remote.last_words import LastWords
+from console.remote.last_words import STILL_RUNS, LastWords
 
 PIPE = asyncio.subprocess.PIPE
 STILL_RUNS_S = 2.0
@@ -45,21 +45,19 @@ class Child:
 
     async def why(self) -> str:
         """Why it ended, as a clause; waits a little for the end."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STILL_RUNS_S):
-                code = await self.process.wait()
+                await self.process.wait()
                 await asyncio.wait({self._listening})
-        except TimeoutError:
-            return "closed its output, but still runs"
-        return self._words.after_returncode(code)
+        code = self.process.returncode
+        return STILL_RUNS if code is None else self._words.after_returncode(code)
 
     async def end(self, grace_s: float) -> None:
         """Wait for it to end by itself, at most `grace_s`, then kill its process group."""
         try:
-            async with asyncio.timeout(grace_s):
-                await self.process.wait()
-        except TimeoutError:
-            pass
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(grace_s):
+                    await self.process.wait()
         finally:
             self._kill()
         await self.process.wait()

@@ -7,6 +7,8 @@ import signal
 KEPT = 4096
 """Bytes of stderr kept: the last line is wanted, not a log."""
 
+STILL_RUNS = "closed its output, but still runs"
+
 
 class LastWords:
     """The end of a program's stderr."""

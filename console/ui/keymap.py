@@ -45,10 +45,10 @@ LOG = (
     Key("next-error", "e", "next_error", "next error", "The next error or fatal line.", "Log", True),
     Key("previous-error", "E", "previous_error", "previous error", "The error before.", "Log"),
     Key("next-warning", "w", "next_warning", "next warning", "The next warning.", "Log"),
+    Key("previous-warning", "W", "previous_warning", "previous warning", "The warning before.", "Log"),
     Key(
         "raw", "v", "toggle_raw", "whole lines", "Lines with date, level and source file, or without.", "Log"
     ),
-    Key("previous-warning", "W", "previous_warning", "previous warning", "The warning before.", "Log"),
 )
 
 

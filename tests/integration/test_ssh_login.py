@@ -189,6 +189,13 @@ async def test_a_named_key_comes_before_a_crowded_agents_others(
     await logs_in("named")
 
 
+async def test_a_default_key_that_the_agent_holds_comes_first(
+    ssh_server: SshServer, crowded_agent: SshAgent
+) -> None:
+    crowded_agent.add(ssh_server.client_key)
+    await logs_in()
+
+
 async def test_too_many_keys_are_told_from_a_wrong_one(
     ssh_server: SshServer, crowded_agent: SshAgent
 ) -> None:

@@ -38,6 +38,7 @@ CASES: list[tuple[Exception, Stage, str]] = [
     (asyncssh.ChannelOpenError(2, "Connection refused"), "jump", "bastion cannot reach 10.0.0.7:2222"),
     (ConnectionRefusedError(errno.ECONNREFUSED, ""), "tcp", "10.0.0.7:2222 refuses connections"),
     (OSError(errno.EHOSTUNREACH, ""), "tcp", "10.0.0.7:2222 cannot be reached"),
+    (FileNotFoundError(errno.ENOENT, "", "/bin/gone"), "proxy", "10.0.0.7:2222 cannot be reached"),
     (OSError(errno.ENETUNREACH, ""), "tcp", "10.0.0.7:2222 cannot be reached"),
     (asyncssh.ConnectionLost("Connection lost"), "proxy", "the ProxyCommand ended before SSH's greeting"),
     (

@@ -16,7 +16,7 @@ from typing import Any
 import asyncssh
 
 from console.domain.errors import ConnectionLost
-from console.remote.last_words import LastWords
+from console.remote.last_words import STILL_RUNS, LastWords
 
 WINDOW = 131072
 """Bytes the host may send ahead. Caps a stream at WINDOW / round trip: 2.6 MB/s at 50 ms."""
@@ -135,7 +135,7 @@ class ProgramChannel(ChannelStream, asyncssh.SSHClientSession[bytes]):
             async with asyncio.timeout(EXIT_STATUS_LIMIT_S):
                 await self._over.wait()
         except TimeoutError:
-            return "closed its output, but still runs"
+            return STILL_RUNS
         return f"the connection was lost: {self._loss}" if self._loss else self._how()
 
     def data_received(self, data: bytes, datatype: int | None) -> None:

@@ -128,13 +128,6 @@ ROWS = (
         next_step="check Port in ~/.ssh/config, and sshd on the host",
     ),
     Row(
-        foreign=(OSError,),
-        stages=("name", "tcp"),
-        what="{host}:{port} cannot be reached",
-        cause="{detail}",
-        next_step="check the network and the VPN",
-    ),
-    Row(
         foreign=ENDED,
         stages=("proxy",),
         what="the ProxyCommand ended before SSH's greeting",
@@ -147,6 +140,13 @@ ROWS = (
         what="the connection was closed before SSH's greeting",
         cause="another service has this port, or sshd turns newcomers away (MaxStartups, a ban)",
         next_step="try `{command}` by hand, or again in a minute",
+    ),
+    Row(
+        foreign=(OSError,),
+        stages=("name", "tcp", "proxy"),
+        what="{host}:{port} cannot be reached",
+        cause="{detail}",
+        next_step="check the network and the VPN",
     ),
     Row(
         foreign=NOT_SSH,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -170,7 +171,7 @@ def _marked(marker: str, entries: list[KnownKey]) -> tuple[KnownKey, ...]:
 def read_known_hosts(file: str) -> list[KnownKey]:
     """The lines of one file; lines that make no sense are passed over, as ssh(1) does. Raises OSError."""
     try:
-        text = Path(file).expanduser().read_text("utf-8", "replace")
+        text = Path(os.path.expanduser(file)).read_text("utf-8", "replace")
     except FileNotFoundError:
         return []
     lines = enumerate(text.splitlines(), start=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -80,38 +81,36 @@ class Identities(msgspec.Struct, frozen=True):
 async def find_identities(rules: IdentityRules) -> AsyncIterator[Identities]:
     """Read the key files and ask the agent, whose keys are of use until this is left.
 
-    Keys that a file names come first: a server that allows six tries must not spend them on other keys of
-    the agent. ssh(1) puts them first as well.
+    A server may allow only six tries, so keys that ssh_config names, or that both a default file and the agent
+    have, come first; then the agent's others; then what is only in a default file. So does ssh(1), but that it
+    puts the agent's others before a named file that is not in the agent.
     """
     files = await in_background(lambda: _read_files(rules))
     async with contextlib.AsyncExitStack() as until_left:
         held, problem = await _ask_agent(rules.agent, until_left)
-        yield _choose(rules, files, held, problem)
+        useless = [file for file in files if not file.offers(held)]
+        problems = [f"{file.path} {file.problem}" for file in useless]
+        yield Identities(
+            offers=tuple(_in_order(rules, files, held)),
+            problems=(*problems, problem) if problem else tuple(problems),
+            locked=next((file.path for file in useless if file.encrypted), None),
+        )
 
 
-def _choose(
-    rules: IdentityRules, files: Sequence[KeyFile], held: list[Offer], agent_problem: str
-) -> Identities:
-    named = [offer for file in files for offer in file.offers(held)]
+def _in_order(rules: IdentityRules, files: Sequence[KeyFile], held: Sequence[Offer]) -> list[Offer]:
+    first = [file for file in files if rules.files is not None or any(map(file.names, held))]
+    last = [file for file in files if file not in first]
     others = [offer for offer in held if not any(file.names(offer) for file in files)]
-    useless = [file for file in files if not file.offers(held)]
-    problems = [f"{file.path} {file.problem}" for file in useless]
-    return Identities(
-        offers=_in_order(rules, named, others),
-        problems=(*problems, agent_problem) if agent_problem else tuple(problems),
-        locked=next((file.path for file in useless if file.encrypted), None),
-    )
-
-
-def _in_order(rules: IdentityRules, named: list[Offer], others: list[Offer]) -> tuple[Offer, ...]:
-    if rules.only_files:
-        return tuple(named)
-    return (*others, *named) if rules.files is None else (*named, *others)
+    return [
+        *(offer for file in first for offer in file.offers(held)),
+        *([] if rules.only_files else others),
+        *(offer for file in last for offer in file.offers(held)),
+    ]
 
 
 def read_key_file(path: str, certificates: tuple[str, ...] = ()) -> KeyFile:
     """Find out what a key file offers. Never raises: what is wrong becomes its `problem`."""
-    expanded = Path(path).expanduser()
+    expanded = Path(os.path.expanduser(path))
     identities = _identities_of(expanded, certificates)
     encrypted = False
     try:
@@ -134,7 +133,7 @@ def _unusable(path: str, error: ValueError) -> str:
 def _read_files(rules: IdentityRules) -> tuple[KeyFile, ...]:
     if rules.files is not None:
         return tuple(read_key_file(path, rules.certificates) for path in rules.files)
-    existing = [path for path in DEFAULT_FILES if Path(path).expanduser().exists()]
+    existing = [path for path in DEFAULT_FILES if Path(os.path.expanduser(path)).exists()]
     return tuple(read_key_file(path, rules.certificates) for path in existing)
 
 
@@ -166,7 +165,7 @@ def _certificates(paths: Sequence[str]) -> list[asyncssh.SSHCertificate]:
     found = []
     for path in paths:
         with contextlib.suppress(OSError, ValueError):
-            found.append(asyncssh.read_certificate(Path(path).expanduser()))
+            found.append(asyncssh.read_certificate(Path(os.path.expanduser(path))))
     return found
 
 

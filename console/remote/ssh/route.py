@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import asyncssh
@@ -70,8 +69,8 @@ class Config:
     """A set of ssh_config files, first value wins."""
 
     def __init__(self, files: Sequence[str] | None = None) -> None:
-        candidates = [Path(file).expanduser() for file in (CONFIG_FILES if files is None else files)]
-        self.files = [str(file) for file in candidates if files is not None or os.access(file, os.R_OK)]
+        candidates = _expanded(CONFIG_FILES if files is None else files)
+        self.files = [file for file in candidates if files is not None or os.access(file, os.R_OK)]
 
     def route(self, alias: str, overrides: Overrides = NOTHING) -> list[Hop]:
         """Every hop to `alias`, the nearest first. Blocking: reads files, and may run `Match exec` commands.
@@ -216,7 +215,7 @@ def _agent_socket(config: SSHConfig) -> str:
     text = str(chosen)
     if text == "SSH_AUTH_SOCK" or text.startswith("$"):
         return os.environ.get(text.removeprefix("$"), "")
-    return str(Path(text).expanduser())
+    return os.path.expanduser(text)
 
 
 def _text(value: object) -> str | None:
@@ -228,4 +227,4 @@ def _texts(values: object) -> tuple[str, ...]:
 
 
 def _expanded(files: Sequence[str]) -> list[str]:
-    return [str(Path(file).expanduser()) for file in files]
+    return [os.path.expanduser(file) for file in files]

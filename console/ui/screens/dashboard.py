@@ -28,8 +28,12 @@ from console.ui.widgets.verdict_line import VerdictLine
 
 WIDE = 120
 """Columns from which there are two columns of panels with borders."""
+BROAD = 160
+"""Columns from which the GPUs take two thirds."""
 TALL = 32
 """Rows below which panels give up their borders and the chart its curve."""
+ROOMY = 50
+"""Rows from which the chart has a second curve, for prompts."""
 WINDOWS_S = (60.0, 300.0, 900.0)
 FIRST_LOG_PANE = 4
 NOBODY = "no SGLang server or router found in /proc"
@@ -87,7 +91,8 @@ class Dashboard(Screen[None]):
             panel.greyed = lost and not isinstance(panel, StatusBar)
         logs = self.query_one(LogDeck)
         logs.greyed, logs.age_s = lost, view.age_s
-        gpus.age_s = view.age_s or 0.0
+        # While the connection is lost the status bar tells the age; the driver did not stall.
+        gpus.age_s = 0.0 if lost else view.age_s or 0.0
 
     def _show_sample(self, sample: Sample) -> None:
         grown = len(sample.gpu.gpus) != len(self._report.gpus)
@@ -106,7 +111,11 @@ class Dashboard(Screen[None]):
             None if host is None else host.time,
             nothing=servers.note or (NOBODY if servers.looked else "looking…"),
         )
-        await self.query_one(LogDeck).show_servers(servers.views)
+        deck = self.query_one(LogDeck)
+        had_none = not deck.panes
+        await deck.show_servers(servers.views)
+        if had_none and isinstance(self.focused, GpuPanel):
+            deck.focus_front()
         self._show_gpus()
         self._judge()
         if grown:
@@ -129,6 +138,7 @@ class Dashboard(Screen[None]):
         wide, tall = width >= WIDE, height >= TALL
         self.set_class(wide, "-wide")
         self.set_class(tall, "-tall")
+        self.set_class(width >= BROAD, "-broad")
         rows = rows_of(
             height, wide=wide, tall=tall, gpus=len(self._report.gpus), servers=len(self._servers.views)
         )
@@ -179,8 +189,8 @@ def rows_of(height: int, *, wide: bool, tall: bool, gpus: int, servers: int) -> 
     gpu_rows = max(gpus, 1) + 1 + (3 if tall else 0) + borders
     server_rows = max(servers, 1) + borders
     if wide:
-        spare = max(0, min(height // 3, 20) - gpu_rows) if tall else 0
-        top = min(max(gpu_rows + spare, server_rows + borders + 3), max(6, height - 11))
+        chart_rows = borders + (8 if height < ROOMY else 13) if tall else 3
+        top = min(max(gpu_rows, server_rows + chart_rows), max(6, height - 11))
         return {"#top": top, "#gpus": top, "#servers": server_rows, "#throughput": max(1, top - server_rows)}
     chart_rows = 10 if tall else 1
     gpu_rows = min(gpu_rows, max(3, height - 10 - server_rows - chart_rows))

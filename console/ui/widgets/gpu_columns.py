@@ -55,18 +55,18 @@ def columns(scale: Scale, *, with_role: bool, width: int) -> list[Column]:
         Column(("SM, last minute", "history"), 6, 9, cells.sm_history, grow=51, history=True),
         Column(_power_titles(scale), 2, watts + (5 if scale.power_mixed else 0), cells.power, right=True),
         Column(("%lim",), 7, 4, cells.power_share, right=True),
-        Column(("W, last minute", "W history"), 13, 12, cells.power_history, grow=48),
+        Column(("W, last minute", "W history"), 15, 12, cells.power_history, grow=48),
         Column(("memory", "mem"), 8, 5, cells.memory_bar, grow=7),
         Column(("GiB",), 3, size, cells.memory, right=True),
         Column(("temp",), 5, 5, cells.temperature, right=True),
         Column(("GHz",), 10, 4, cells.clock, right=True),
         Column(("DRAM",), 11, 4, cells.dram, right=True) if "dram_pct" in scale.answered else None,
-        Column(("tensor",), 15, 6, cells.tensor, right=True) if "tensor_pct" in scale.answered else None,
-        Column(("PCIe tx/rx GB/s", "tx/rx GB/s"), 14, 10, cells.pcie, grow=5, right=True)
+        Column(("tensor",), 14, 6, cells.tensor, right=True) if "tensor_pct" in scale.answered else None,
+        Column(("PCIe tx/rx GB/s", "tx/rx GB/s"), 13, 10, cells.pcie, grow=5, right=True)
         if "pcie_tx_mb_s" in scale.answered
         else None,
         Column(("NUMA",), 16, 4, cells.numa, right=True) if with_role else None,
-        Column(("notes",), 12, 18, cells.notes, grow=16),
+        Column(("notes",), 12, 12, cells.notes, grow=16),
     ]
     return [column for column in shown if column is not None]
 

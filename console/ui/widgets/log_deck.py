@@ -99,6 +99,11 @@ class LogDeck(Vertical):
                 self._active = key
                 self._arrange()
 
+    def focus_front(self) -> None:
+        """Focus the pane to begin with."""
+        if self._active in self._panes:
+            self._panes[self._active].focus()
+
     def watch_greyed(self) -> None:
         for pane in self._panes.values():
             pane.greyed = self.greyed

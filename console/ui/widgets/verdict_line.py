@@ -9,7 +9,7 @@ from console.domain.diagnosis import Verdict
 from .line_view import LineView
 from .lines import Line, Span, fit_line
 
-TONES = {"certain": "", "likely": "notice", "undecided": "muted"}
+TONES = {"certain": "", "likely": "warning", "undecided": "muted"}
 
 
 class VerdictLine(LineView, can_focus=False):
