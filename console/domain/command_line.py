@@ -21,7 +21,7 @@ class CommandLine(NamedTuple):
 
 
 def command_line(server: ServerSpec, profile: Profile, version: str | None) -> CommandLine:
-    """`-m sglang.launch_server …` for a profile without problems; `version` is the host's, None when unknown."""
+    """`-m sglang.launch_server …` for a profile without problems; None is a version that is not known."""
     words, notes = spell(server_flags(profile, server), version)
     own = [*_address(server, profile), *_place(server, profile), *_part(server)]
     return CommandLine(["-m", SERVER_MODULE, *own, *words], notes)

@@ -38,7 +38,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     log_never: tuple[str, ...] = ()
     """Texts, none of which may."""
     largest_graph: Count | None = None
-    """The largest batch for which it must have captured a decode graph."""
+    """The largest batch for which it must have captured a decode graph. Not asked of a prefill server."""
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +55,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Address to listen on. On loopback nothing is exposed; the console reaches it through its tunnel."""
     port: Port
     nccl_port: Port
-    """Port for the ranks to meet on. Fixed, for two servers that draw one in the same second may draw alike."""
+    """Where the ranks meet. Fixed: two servers that draw a port in the same second may draw the same one."""
     bootstrap_port: Port | None = None
     """A prefill server's, on which decode servers ask for it."""
     environment: dict[str, EnvironmentValue] = {}
@@ -140,9 +140,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     requires: str = ""
     """Versions of SGLang that it is for, such as ">=0.5.12,<0.5.24". Default: any."""
     known_failure: str | None = None
-    """How it is known to fail. A profile that has this is experimental, and says so before it is started."""
+    """How it is known to fail. A profile that has this is experimental, and is announced as such."""
     environment: dict[str, EnvironmentValue] = {}
-    """Environment of every server. The console itself adds CUDA_DEVICE_ORDER=PCI_BUS_ID where there are GPUs."""
+    """Environment of every server. Where there are GPUs the console adds CUDA_DEVICE_ORDER=PCI_BUS_ID."""
     flags: dict[str, FlagValue] = {}
     """Flags of every server."""
     servers: tuple[ServerSpec, ...]
@@ -154,7 +154,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     bench: BenchShape = BenchShape()
 
     def __post_init__(self) -> None:
-        parse_range(self.requires)
+        try:
+            parse_range(self.requires)
+        except ValueError as error:
+            raise ValueError(f"requires: {error}") from error
 
     @property
     def gpus(self) -> tuple[int, ...]:
@@ -192,7 +195,7 @@ def expectation(profile: Profile, server: ServerSpec) -> Expectation:
         server_info={**common.server_info, **own.server_info},
         log=common.log + own.log,
         log_never=common.log_never + own.log_never,
-        largest_graph=own.largest_graph or common.largest_graph,
+        largest_graph=None if server.role == "prefill" else own.largest_graph or common.largest_graph,
     )
 
 

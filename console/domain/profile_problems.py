@@ -5,14 +5,15 @@ Each problem is one line, `key: reason`, with the key as the file has it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import TypeVar
 
 from .profile import (
     EnvironmentValue,
     Profile,
-    RouterSpec,
     ServerSpec,
     ports,
     server_environment,
@@ -88,20 +89,20 @@ def problems(profile: Profile) -> list[str]:
     return found if found else [*_pair(profile)]
 
 
-def parallel_size(flags: Mapping[str, FlagValue], name: str) -> int:
-    """A size among canonically named flags, 1 when it is not given."""
+def tensor_parallel_size(profile: Profile, server: ServerSpec) -> int:
+    """Ranks of one stage of one replica within a server: its GPUs, over the stages and the replicas."""
+    return len(server.gpus) // _groups(_named(profile, server))
+
+
+def _groups(flags: Mapping[str, FlagValue]) -> int:
+    # With data-parallel attention the replicas share their GPUs (sglang srt/entrypoints/engine.py).
+    replicas = 1 if "enable-dp-attention" in flags else _size(flags, "data-parallel-size")
+    return replicas * _size(flags, "pipeline-parallel-size")
+
+
+def _size(flags: Mapping[str, FlagValue], name: str) -> int:
     size = flags.get(name, 1)
     return size if isinstance(size, int) and size > 1 else 1
-
-
-def tensor_parallel_size(profile: Profile, server: ServerSpec) -> int:
-    """Ranks of one replica's stage: the GPUs, over the pipeline stages and the replicas within the server.
-
-    With data-parallel attention the replicas share the ranks' GPUs (sglang srt/entrypoints/engine.py).
-    """
-    flags = {current_name(flag): value for flag, value in server_flags(profile, server).items()}
-    replicas = 1 if "enable-dp-attention" in flags else parallel_size(flags, "data-parallel-size")
-    return len(server.gpus) // (parallel_size(flags, "pipeline-parallel-size") * replicas)
 
 
 def _shape(profile: Profile) -> Iterator[str]:
@@ -115,6 +116,9 @@ def _shape(profile: Profile) -> Iterator[str]:
         yield f"servers: a single profile has one, not {len(names)}"
     if profile.kind == "replicas" and len(names) < 2:
         yield f"servers: a replicas profile has two or more, not {len(names)}"
+    for name in names:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+            yield f"servers.{name}: a server is named in lower-case words and numbers, parted by dashes"
     yield from _router_and_bootstrap(profile)
 
 
@@ -145,11 +149,11 @@ def _gpus(profile: Profile) -> Iterator[str]:
 
 def _placement(profile: Profile, server: ServerSpec) -> Iterator[str]:
     gpus = server.gpus
-    if len({after - before for before, after in zip(gpus, gpus[1:], strict=False)}) > 1:
+    if len({after - before for before, after in pairwise(gpus)}) > 1:
         yield "gpus: must be evenly spaced, for SGLang counts them by --gpu-id-step"
-    ranks = tensor_parallel_size(profile, server)
-    if gpus and (not ranks or len(gpus) % ranks):
-        yield f"gpus: {len(gpus)} cannot be divided by the parallel sizes among the flags"
+    groups = _groups(_named(profile, server))
+    if gpus and len(gpus) % groups:
+        yield f"gpus: {len(gpus)} do not divide into the {groups} stages and replicas that the flags ask for"
     if server.numa is not None and not gpus:
         yield "numa: SGLang binds to a node by GPU, and gpus is empty"
     if isinstance(server.numa, tuple) and gpus and len(server.numa) != len(gpus):
@@ -218,7 +222,7 @@ def _disagreements(
     for key, default in defaults.items():
         one, other = prefill.get(key, default), decode.get(key, default)
         if one != other:
-            yield f"servers.decode.{table}.{key}: {other}, but prefill has {one}; the roles of a pair must agree"
+            yield f"servers.decode.{table}.{key}: {other}, but prefill has {one}; a pair must agree"
 
 
 def _repeated(holders: Iterable[tuple[str, _T]]) -> Iterator[tuple[str, _T, str]]:

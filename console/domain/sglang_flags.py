@@ -1,9 +1,9 @@
 """How each version of SGLang spells a flag, and which flags it no longer takes or no longer reads.
 
-Profiles write a flag once, by its name of 0.5.23 and without dashes. HISTORY was read off the argument parsers
-of the wheels 0.5.5 to 0.5.23, every release between them included (post-releases not); a flag is called dead where no module of
-that wheel but the one that defines it names its attribute. Whatever stands in no row is passed on as written:
-the host's own parser has the last word.
+Profiles write a flag once, by its name of 0.5.23 and without dashes. HISTORY was read off the argument
+parsers of the wheels 0.5.5 to 0.5.23, every release between them included (post-releases not); a flag is
+called dead where no module of the wheel but the one that defines it names its attribute. What stands in no
+row is passed on as written: the host's own parser has the last word.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ HISTORY: dict[str, History] = {
     "dsa-decode-backend": History("0.5.13", "nsa-decode-backend"),
     "incremental-streaming-output": History("0.5.10", "stream-output"),
     "mamba-radix-cache-strategy": History("0.5.14", "mamba-scheduler-strategy"),
+    "speculative-draft-window-size": History("0.5.12", "speculative-dflash-draft-window-size"),
     # Read by nothing.
     "num-continuous-decode-steps": History(dead="0.5.5"),
     "triton-attention-reduce-in-fp32": History(dead="0.5.11"),
@@ -79,11 +80,18 @@ HISTORY: dict[str, History] = {
     "disable-piecewise-cuda-graph": History(
         until="0.5.20", instead='set cuda-graph-backend-prefill = "disabled"'
     ),
+    "enable-breakable-cuda-graph": History(
+        until="0.5.20", instead='set cuda-graph-backend-prefill = "breakable"'
+    ),
     "enforce-piecewise-cuda-graph": History(
         until="0.5.20", instead='set cuda-graph-backend-prefill = "tc_piecewise"'
     ),
-    "torchao-config": History(until="0.5.18"),
-    "speculative-skip-dp-mlp-sync": History(since="0.5.11", until="0.5.23"),
+    "enable-prefill-context-parallel": History(until="0.5.20", instead="see enable-prefill-cp"),
+    "enable-dsa-prefill-context-parallel": History(until="0.5.20", instead="see enable-prefill-cp"),
+    "enable-nsa-prefill-context-parallel": History(until="0.5.20", instead="see enable-prefill-cp"),
+    "prefill-cp-mode": History(until="0.5.20", instead="see cp-strategy"),
+    "dsa-prefill-cp-mode": History(until="0.5.20", instead="see cp-strategy"),
+    "nsa-prefill-cp-mode": History(until="0.5.20", instead="see cp-strategy"),
     # New.
     "disable-flashinfer-autotune": History("0.5.7"),
     "soft-watchdog-timeout": History("0.5.7"),
@@ -101,6 +109,36 @@ HISTORY: dict[str, History] = {
     "disaggregation-decode-allocation-policy": History("0.5.22"),
 }
 
+_GONE = {
+    "0.5.6": ("kt-amx-method", "kt-amx-weight-path"),
+    "0.5.7": ("dllm-block-size", "enable-flashinfer-autotune", "load-watch-interval"),
+    "0.5.9": ("disaggregation-decode-enable-fake-auto",),
+    "0.5.10": (
+        *("disable-hicache-numa-detect", "mm-max-concurrent-calls", "mm-per-request-timeout"),
+        *("speculative-ngram-branch-length", "speculative-ngram-max-match-window-size"),
+        "speculative-ngram-min-match-window-size",
+    ),
+    "0.5.11": (
+        *("ds-channel-config-path", "ds-heavy-channel-num", "ds-heavy-channel-type", "ds-heavy-token-num"),
+        *("ds-sparse-decode-threshold", "multi-item-scoring-delimiter"),
+    ),
+    "0.5.13": ("no-record-nolora-graph", "record-nolora-graph"),
+    "0.5.14": ("custom-sigquit-handler", "debug-tensor-dump-inject"),
+    "0.5.16": ("enable-deepep-waterfill", "optimistic-prefill-retries"),
+    "0.5.18": ("torchao-config",),
+    "0.5.20": (
+        "enable-expert-distribution-metrics",
+        "enable-gdn-replayssm-spec",
+        "piecewise-cuda-graph-compiler",
+    ),
+    "0.5.21": ("elastic-ep-rejoin", "keep-mm-feature-on-device"),
+    "0.5.22": ("cuda-graph-tc-compiler",),
+    "0.5.23": ("speculative-skip-dp-mlp-sync",),
+}
+"""Every other flag that was refused from some release on, by that release."""
+
+HISTORY |= {flag: History(until=version) for version, flags in _GONE.items() for flag in flags}
+
 _NEW_NAMES = {history.before: name for name, history in HISTORY.items() if history.before}
 
 ALIASES = {
@@ -114,7 +152,7 @@ ALIASES = {
     "ep-size": "expert-parallel-size",
     "model": "model-path",
 }
-"""Second names that every version takes."""
+"""Second names, which every version takes as well."""
 
 
 def current_name(flag: str) -> str:
@@ -123,7 +161,7 @@ def current_name(flag: str) -> str:
 
 
 def spell(flags: Mapping[str, FlagValue], version: str | None) -> tuple[list[str], list[FlagNote]]:
-    """Command-line words for these flags on this version, and what became of those that are not plainly taken.
+    """Command-line words for these flags, and what became of those that this version does not plainly take.
 
     A version that is not known is taken for the newest one of the table.
     """
@@ -135,7 +173,7 @@ def spell(flags: Mapping[str, FlagValue], version: str | None) -> tuple[list[str
         note = _note(flag, version)
         notes += [note] if note else []
         if note is None or note.kind not in _LEFT_OUT:
-            words += words_of(_name_on(flag, version), value)
+            words += words_of(_name_on(current_name(flag), version), value)
     return words, notes
 
 
@@ -160,22 +198,21 @@ def _reached(version: str | None, since: str | None) -> bool:
 
 
 def _name_on(flag: str, version: str | None) -> str:
-    """The name of the flag on this version; a second name stays as it was written."""
-    name = _NEW_NAMES.get(flag, flag)
-    history = HISTORY.get(name, History())
-    return history.before if history.before and not _reached(version, history.since) else name
+    """The name of a currently named flag on this version."""
+    history = HISTORY.get(flag, History())
+    return history.before if history.before and not _reached(version, history.since) else flag
 
 
-def _note(flag: str, version: str | None) -> FlagNote | None:
-    name = _name_on(flag, version)
-    history = HISTORY.get(_NEW_NAMES.get(flag, flag), History())
+def _note(written: str, version: str | None) -> FlagNote | None:
+    flag = current_name(written)
+    history = HISTORY.get(flag, History())
     advice = f"; {history.instead}" if history.instead else ""
     if _reached(version, history.until):
-        return FlagNote(flag, "gone", f"--{flag} is gone since {history.until}: left out{advice}")
+        return FlagNote(written, "gone", f"--{flag} is gone since {history.until}: left out{advice}")
     if history.since and not history.before and not _reached(version, history.since):
-        return FlagNote(flag, "too new", f"--{flag} came with {history.since}: left out")
+        return FlagNote(written, "too new", f"--{flag} came with {history.since}: left out")
     if _reached(version, history.dead):
-        return FlagNote(flag, "dead", f"--{flag} is accepted, but nothing reads it: no effect{advice}")
-    if name != flag:
-        return FlagNote(flag, "renamed", f"--{flag} is called --{name} on this version")
+        return FlagNote(written, "dead", f"--{flag} is accepted, but nothing reads it: no effect{advice}")
+    if history.before and written != (name := _name_on(flag, version)):
+        return FlagNote(written, "renamed", f"--{written} is called --{name} on this version")
     return None

@@ -159,9 +159,9 @@ async def test_no_cipher_in_common(ssh_server: SshServer) -> None:
     ssh_server.restart()
     ssh_server.add_alias("picky", Ciphers="chacha20-poly1305@openssh.com")
     error = await refusal("picky")
-    assert error.what == "the host and the console have no algorithm in common"
-    assert "chacha20" in error.cause
-    assert "aes256-ctr" in error.cause
+    # sshd sees it too, and its reset may overtake its own offer.
+    assert "no algorithm in common" in str(error)
+    assert "Ciphers, MACs" in error.next_step
 
 
 class Undecided(asyncssh.SSHServer):

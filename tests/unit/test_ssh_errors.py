@@ -62,6 +62,11 @@ CASES: list[tuple[Exception, Stage, str]] = [
         "key exchange",
         "the host and the console have no algorithm in common",
     ),
+    (
+        ConnectionResetError(errno.ECONNRESET, ""),
+        "key exchange",
+        "the host closed the connection during the key exchange",
+    ),
     (asyncssh.MACError("MAC verification failed"), "login", "the connection ended during the login"),
     (asyncssh.ConnectionLost("Connection lost"), "login", "the connection ended during the login"),
     (ValueError("bad key"), "login", "the connection ended during the login"),

@@ -162,6 +162,13 @@ ROWS = (
         next_step="update sshd on the host, or widen Ciphers, MACs or KexAlgorithms in ~/.ssh/config",
     ),
     Row(
+        foreign=ENDED,
+        stages=("key exchange",),
+        what="the host closed the connection during the key exchange",
+        cause="perhaps the two sides have no algorithm in common",
+        next_step="try `{command}` by hand, and see Ciphers, MACs and KexAlgorithms in ~/.ssh/config",
+    ),
+    Row(
         foreign=FOREIGN,
         what="the connection ended during the login",
         cause="{detail}",

@@ -81,9 +81,9 @@ class Identities(msgspec.Struct, frozen=True):
 async def find_identities(rules: IdentityRules) -> AsyncIterator[Identities]:
     """Read the key files and ask the agent, whose keys are of use until this is left.
 
-    A server may allow only six tries, so keys that ssh_config names, or that both a default file and the agent
-    have, come first; then the agent's others; then what is only in a default file. So does ssh(1), but that it
-    puts the agent's others before a named file that is not in the agent.
+    A server may allow only six tries, so keys that ssh_config names, or that both a default file and the
+    agent have, come first; then the agent's others; then what is only in a default file. So does ssh(1), but
+    that it puts the agent's others before a named file that is not in the agent.
     """
     files = await in_background(lambda: _read_files(rules))
     async with contextlib.AsyncExitStack() as until_left:
@@ -110,7 +110,7 @@ def _in_order(rules: IdentityRules, files: Sequence[KeyFile], held: Sequence[Off
 
 def read_key_file(path: str, certificates: tuple[str, ...] = ()) -> KeyFile:
     """Find out what a key file offers. Never raises: what is wrong becomes its `problem`."""
-    expanded = Path(os.path.expanduser(path))
+    expanded = Path(os.path.abspath(os.path.expanduser(path)))
     identities = _identities_of(expanded, certificates)
     encrypted = False
     try:
@@ -133,7 +133,7 @@ def _unusable(path: str, error: ValueError) -> str:
 def _read_files(rules: IdentityRules) -> tuple[KeyFile, ...]:
     if rules.files is not None:
         return tuple(read_key_file(path, rules.certificates) for path in rules.files)
-    existing = [path for path in DEFAULT_FILES if Path(os.path.expanduser(path)).exists()]
+    existing = [path for path in DEFAULT_FILES if Path(os.path.abspath(os.path.expanduser(path))).exists()]
     return tuple(read_key_file(path, rules.certificates) for path in existing)
 
 
@@ -165,7 +165,7 @@ def _certificates(paths: Sequence[str]) -> list[asyncssh.SSHCertificate]:
     found = []
     for path in paths:
         with contextlib.suppress(OSError, ValueError):
-            found.append(asyncssh.read_certificate(Path(os.path.expanduser(path))))
+            found.append(asyncssh.read_certificate(Path(os.path.abspath(os.path.expanduser(path)))))
     return found
 
 
