@@ -27,10 +27,11 @@ class Interpreter:
         return None if self.root else procfs.legible(self.path)
 
     def version_of(self, package: str, environment: dict[str, str] | None = None) -> str | None:
-        """Version of a package, from the name of its dist-info folder; PYTHONPATH goes first, as in Python."""
+        """Version of a package, from the name of its dist-info folder; PYTHONPATH goes first."""
         folders = (environment or {}).get("PYTHONPATH", "").split(":")
         folders = [glob.escape(self.root + folder) for folder in folders if folder]
-        folders += [glob.escape(self.root + prefix) + "/lib*/python3*/*-packages" for prefix in self._prefixes()]
+        for prefix in self._prefixes():
+            folders.append(glob.escape(self.root + prefix) + "/lib*/python3*/*-packages")
         versions = (dist_info_version(folder, package) for folder in folders)
         return next((version for version in versions if version is not None), None)
 

@@ -19,6 +19,8 @@ class LogLine(NamedTuple):
     number: int
     text: str
     line_class: LineClass = "plain"
+    head: int | None = None
+    """The number of the line that this one continues (a frame of its traceback, an advice below an error)."""
 
 
 _STAMP = re.compile(r"\[(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")

@@ -40,6 +40,8 @@ class LogUpdate(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LogLine, ...] = ()
     live: LogLine | None = None
     notes: tuple[str, ...] = ()
+    revised: tuple[LogLine, ...] = ()
+    """Lines given before that mean something else in the light of later ones; same number, other class."""
 
 
 class Ended(msgspec.Struct, frozen=True):

@@ -47,10 +47,10 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     name: str
     """The name of its table; not written in the file."""
     gpus: tuple[Index, ...] = ()
-    """GPUs in PCI order (as nvidia-smi counts), evenly spaced; without any it runs on the CPU. Their number,
-    divided by the pipeline- and data-parallel sizes among the flags, is the tensor-parallel size."""
+    """GPUs in PCI order (as nvidia-smi counts), ascending and evenly spaced; without any it runs on the CPU.
+    Their number, over the pipeline- and data-parallel sizes among the flags, is the tensor-parallel size."""
     numa: Index | tuple[Index, ...] | None = None
-    """NUMA node to bind to: one for all its GPUs, or one for each of `gpus`. Default: SGLang decides."""
+    """NUMA node to bind to, by numactl: one for all GPUs, or one for each. Default: SGLang decides."""
     host: str = "127.0.0.1"
     """Address to listen on. On loopback nothing is exposed; the console reaches it through its tunnel."""
     port: Port
@@ -64,10 +64,6 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Goes before the profile's own."""
     expect: Expectation = Expectation()
     """In addition to the profile's own."""
-
-    def __post_init__(self) -> None:
-        if list(self.gpus) != sorted(set(self.gpus)):
-            raise ValueError(f"gpus must be in ascending order, each once, not {list(self.gpus)}")
 
     @property
     def role(self) -> Role:

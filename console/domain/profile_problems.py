@@ -83,6 +83,7 @@ def problems(profile: Profile) -> list[str]:
         where = f"servers.{server.name}"
         found += _environment(f"{where}.environment", server.environment)
         found += _flags(f"{where}.flags", server.flags, OWN_KEYS)
+        found += _doubles(f"{where}.flags", {**profile.flags, **server.flags})
     if profile.router:
         found += _environment("router.environment", profile.router.environment)
         found += _flags("router.flags", profile.router.flags, ROUTER_KEYS)
@@ -149,8 +150,9 @@ def _gpus(profile: Profile) -> Iterator[str]:
 
 def _placement(profile: Profile, server: ServerSpec) -> Iterator[str]:
     gpus = server.gpus
-    if len({after - before for before, after in pairwise(gpus)}) > 1:
-        yield "gpus: must be evenly spaced, for SGLang counts them by --gpu-id-step"
+    steps = {after - before for before, after in pairwise(gpus)}
+    if len(steps) > 1 or any(step < 1 for step in steps):
+        yield "gpus: must ascend in even steps, for SGLang counts them by --gpu-id-step"
     groups = _groups(_named(profile, server))
     if gpus and len(gpus) % groups:
         yield f"gpus: {len(gpus)} do not divide into the {groups} stages and replicas that the flags ask for"
@@ -183,6 +185,9 @@ def _flags(where: str, flags: Mapping[str, FlagValue], own: Mapping[str, str]) -
             yield f"{where}.{flag}: a settings file would hide flags from the console; write them here"
         elif owner := _owner(flag, own):
             yield f"{where}.{flag}: follows from {owner}; leave it out"
+
+
+def _doubles(where: str, flags: Iterable[str]) -> Iterator[str]:
     for name, times in Counter(map(current_name, flags)).items():
         if times > 1:
             yield f"{where}.{name}: given twice, under two of its names"

@@ -183,10 +183,9 @@ def words_of(flag: str, value: FlagValue) -> list[str]:
         return [f"--{flag}"] if value else []
     if isinstance(value, tuple):
         return [f"--{flag}", *map(str, value)]
+    text = str(value)
     # argparse would take a text that begins with a dash for the next flag.
-    if isinstance(value, str) and value.startswith("-"):
-        return [f"--{flag}={value}"]
-    return [f"--{flag}", str(value)]
+    return [f"--{flag}={text}"] if text.startswith("-") else [f"--{flag}", text]
 
 
 def _known(version: str | None) -> Version:

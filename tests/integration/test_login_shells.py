@@ -1,4 +1,4 @@
-"""Whatever the login shell is, and whatever its start-up files print, the script runs in /bin/sh."""
+"""Whatever the login shell is and its start-up files print: sh runs the script, and Python the agent."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
+from console.domain.gpu import Sample
+from console.remote.agent_link import AgentLink
+from console.remote.agent_parcel import AgentOptions
 from console.remote.ssh import SshHost
 from tests.integration.sshd import SshServer
 from tests.integration.waiting import read_until
@@ -66,22 +70,44 @@ def account(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
         shutil.rmtree(folder)
 
 
-async def test_the_script_runs_in_sh(account: tuple[str, Path], home: Path) -> None:
+@pytest.fixture
+def account_server(account: tuple[str, Path], home: Path) -> Iterator[str]:
+    """A running sshd that is reached as `gpu-box` under the account; yields the account's name."""
     name, folder = account
     server = SshServer(folder / "sshd", home)
     server.trust()
     server.add_alias("gpu-box", User=name)
     server.start()
-    try:
-        host = SshHost("gpu-box")
-        await host.connect()
-        shell = await host.run_shell()
-        await shell.write(SCRIPT)
-        said = (await read_until(shell, b"MARK")) + await shell.read(1000)
-        noise, _, answer = said.partition(b"MARK ")
-        assert answer == b"/models/it's here/DeepSeek-V4-Flash|default|sub|/bin/sh\n"
-        assert noise.strip() == (NOISE.encode() if "dash" not in name else b"")
-        assert await shell.ended() == "exited with status 5"
-        await host.close()
-    finally:
-        server.stop()
+    yield name
+    server.stop()
+
+
+async def test_the_script_runs_in_sh(account_server: str) -> None:
+    host = SshHost("gpu-box")
+    await host.connect()
+    shell = await host.run_shell()
+    await shell.write(SCRIPT)
+    said = (await read_until(shell, b"MARK")) + await shell.read(1000)
+    noise, _, answer = said.partition(b"MARK ")
+    assert answer == b"/models/it's here/DeepSeek-V4-Flash|default|sub|/bin/sh\n"
+    assert noise.strip() == (NOISE.encode() if "dash" not in account_server else b"")
+    assert await shell.ended() == "exited with status 5"
+    await host.close()
+
+
+async def test_the_agent_runs_as_the_account(account_server: str) -> None:
+    host = SshHost("gpu-box")
+    await host.connect()
+    async with await AgentLink.start(host, AgentOptions(interval=0.2)) as link:
+        assert link.hello.user == account_server
+        assert link.hello.uid != 0
+        assert (await first_sample(link)).host.load1 is not None
+    await host.close()
+
+
+async def first_sample(link: AgentLink) -> Sample:
+    async with aclosing(link.frames()) as frames:
+        async for frame in frames:
+            if isinstance(frame, Sample):
+                return frame
+    raise AssertionError("the link ended")

@@ -1,7 +1,7 @@
 """Run by SGLang's own Python: parse command lines with the argument parsers of its server and its router.
 
-In: a JSON array of arrays of words, each beginning with -m and the module. Out: a JSON array of what became of
-each, {"parsed": {...}} or {"refused": "the parser's own words"}. Nothing is started or resolved.
+In: a JSON array of arrays of words, each beginning with -m and the module. Out: a JSON array of what became
+of each, {"parsed": {...}} or {"refused": "the parser's own words"}. Nothing is started or resolved.
 """
 
 from __future__ import annotations

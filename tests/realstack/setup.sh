@@ -24,6 +24,8 @@ install torch==2.13.0
 install -r "$here/requirements.txt"
 install --no-deps -r "$here/requirements-nodeps.txt"
 "$python" "$here/make_model.py" "$dir/model"
+# The CPU profiles find them there.
+cp -r "$here/shims" "$dir/"
 PYTHONPATH=$here/shims SGLANG_USE_CPU_ENGINE=1 "$python" -c 'import sglang.srt.entrypoints.http_server'
 
 echo "$inputs" >"$dir/stamp"
