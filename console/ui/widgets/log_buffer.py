@@ -63,7 +63,7 @@ class LogBuffer:
         """Adds lines at the end, and drops as many at the start as are too many."""
         if not lines:
             return
-        numbers, texts, classes = zip(*lines, strict=True)
+        numbers, texts, classes, _ = zip(*lines, strict=True)
         for position, line_class in enumerate(classes, self.end):
             if line_class in _ALARMS:
                 self._alarms[_ALARMS[line_class]].append(position)
