@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -54,8 +55,9 @@ class Seat:
         await self.settled()
 
     async def settled(self) -> None:
-        while not self.feed.drained:
-            await self.pilot.pause()
+        async with asyncio.timeout(20):
+            while not self.feed.drained:
+                await self.pilot.pause()
         await self.pilot.pause()
         await self.pilot.pause()
 

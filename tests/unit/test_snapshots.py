@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -29,8 +30,9 @@ def look(
     app = app_with(feed, theme=theme)
 
     async def until_shown(pilot: Pilot[ConsoleError]) -> None:
-        while not feed.drained:
-            await pilot.pause()
+        async with asyncio.timeout(20):
+            while not feed.drained:
+                await pilot.pause()
         await pilot.press(*press)
         await pilot.pause()
         await pilot.pause()

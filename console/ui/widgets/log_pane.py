@@ -56,7 +56,8 @@ class LogPane(LogView, can_focus=True):
         self.extend(update.lines)
         for note in update.notes:
             self.add_note(note)
-        self.set_live(*(None, "plain") if update.live is None else update.live[1:])
+        live = update.live
+        self.set_live(*(None, "plain") if live is None else (live.text, live.line_class))
 
     @property
     def marked(self) -> LogLine | None:
