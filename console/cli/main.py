@@ -17,7 +17,10 @@ INTERRUPTED = 130
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @host_options
 @click.version_option(__version__, "-V", "--version", prog_name="dsv4-console")
-def cli(given: Given) -> None:
+@click.option(
+    "--reset-terminal", is_flag=True, help="Put a terminal right that a killed console left behind."
+)
+def cli(given: Given, reset_terminal: bool) -> None:
     """Watch and run DeepSeek-V4-Flash on SGLang over SSH.
 
     Without a verb the console opens. Exit codes: 0 done, 1 failed, 2 usage or settings, 3 not running or not
@@ -25,7 +28,11 @@ def cli(given: Given) -> None:
     """
     context = click.get_current_context()
     context.obj = given
-    if context.invoked_subcommand is None:
+    if reset_terminal:
+        from console.cli.reset_terminal import reset_terminal as reset
+
+        reset()
+    elif context.invoked_subcommand is None:
         from console.cli.view import view
 
         view(given)

@@ -39,8 +39,7 @@ def view(given: Given) -> None:
     error = app.run()
     if error is not None:
         raise error
-    if app.return_code:
-        sys.exit(app.return_code)
+    sys.exit(app.return_code)
 
 
 def require_terminal() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import App, SystemCommand
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker, WorkerState
@@ -26,16 +27,20 @@ from console.ui.widgets.meter import Glyphs
 
 Updates = Callable[[], AsyncGenerator[Update, None]]
 
+INTERRUPTED = 130
 UNHANDLED_UPDATES = 32
 """Updates under way to the screen; more wait in the watch, and so on the host."""
 
 
-class ConsoleApp(App[ConsoleError]):
+class ConsoleApp(App[BaseException]):
     """Returns the error that ended it, if one did."""
 
     TITLE = "dsv4-console"
     CSS_PATH = Path("console.tcss")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(EVERYWHERE),
+        Binding("ctrl+c", "interrupt", "interrupt", show=False, priority=True, id="interrupt"),
+    ]
 
     def __init__(
         self,
@@ -65,8 +70,19 @@ class ConsoleApp(App[ConsoleError]):
         return self.dashboard
 
     def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for asked in (signal.SIGTERM, signal.SIGHUP):
+            # The default would leave the terminal in our modes.
+            loop.add_signal_handler(asked, self._end_by_signal, asked)
         # After the first paint, because the watch imports asyncssh, httpx and what they need.
         self.call_after_refresh(self._start_watch)
+
+    def _end_by_signal(self, number: signal.Signals) -> None:
+        self.exit(return_code=128 + number)
+
+    def action_interrupt(self) -> None:
+        """Leave at once."""
+        self.exit(return_code=INTERRUPTED)
 
     def _start_watch(self) -> None:
         # What is there by now stays: a full collection over it would stop the screen for tens of
@@ -96,10 +112,7 @@ class ConsoleApp(App[ConsoleError]):
         error = event.worker.error
         if event.worker.group != "watch" or event.state != WorkerState.ERROR or error is None:
             return
-        if isinstance(error, ConsoleError):
-            self.exit(error, return_code=error.exit_code)
-        else:
-            self._handle_exception(error) if isinstance(error, Exception) else self.exit(return_code=1)
+        self.exit(error, return_code=error.exit_code if isinstance(error, ConsoleError) else 1)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key is in the palette too."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from console.domain.errors import ConnectionFailed, ConsoleError
+from console.domain.errors import ConnectionFailed
 from console.domain.gpu import GpuReport, Sample
 from console.domain.observation import Ended, Servers, Update
 from console.domain.throughput import Throughput
@@ -46,7 +46,7 @@ SIZES = [(80, 24), (120, 40), (200, 60)]
 class Seat:
     """An app under test and its feed."""
 
-    def __init__(self, app: ConsoleApp, pilot: Pilot[ConsoleError], feed: Feed) -> None:
+    def __init__(self, app: ConsoleApp, pilot: Pilot[BaseException], feed: Feed) -> None:
         self.app, self.pilot, self.feed = app, pilot, feed
 
     async def shows(self, *updates: Update) -> None:
@@ -65,7 +65,6 @@ class Seat:
         return "\n".join(plain(line) for line in self.app.screen.query_one(kind).shown)
 
     def screen(self) -> str:
-        width, height = self.app.size
         strips = self.app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
@@ -265,3 +264,17 @@ async def test_reports_shorter_than_before_do_not_break_the_panel() -> None:
     async with seat() as it:
         await it.shows(Sample(seq=3, host=HOST, gpu=msgspec.structs.replace(REPORT, gpus=REPORT.gpus[:1])))
         assert "540/600 W" in it.text(GpuPanel)
+
+
+async def test_an_error_of_our_own_ends_the_app_and_is_not_lost() -> None:
+    async def broken() -> AsyncGenerator[Update, None]:
+        yield UP
+        raise ZeroDivisionError("a bug")
+
+    app = app_with(broken)
+    async with app.run_test() as pilot:
+        async with asyncio.timeout(10):
+            while app.return_value is None:
+                await pilot.pause()
+    assert isinstance(app.return_value, ZeroDivisionError)
+    assert app.return_code == 1

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from console.domain.errors import ConsoleError
 from tests.unit.canned import EVERYTHING, UP, Feed, app_with
 
 SnapCompare = Callable[..., bool]
@@ -29,7 +28,7 @@ def look(
         feed.more(msgspec.structs.replace(UP, connection="lost", age_s=14.0, since_s=14.0, retry_in_s=3.0))
     app = app_with(feed, theme=theme)
 
-    async def until_shown(pilot: Pilot[ConsoleError]) -> None:
+    async def until_shown(pilot: Pilot[BaseException]) -> None:
         async with asyncio.timeout(20):
             while not feed.drained:
                 await pilot.pause()
