@@ -2,8 +2,8 @@
 
 usage: python tests/perf/idle_cost.py [SECONDS]
 
-The host is the demo without simulated load; only the console's own process is measured. Prints its share of a
-core and its resident memory (goal: under 8 % and 120 MB), and the same for a bare Textual app in the same run.
+The host is the demo without simulated load; only the console's own process is measured. Prints its share of
+a core and its resident memory (goal: under 8 % and 120 MB), and those of a bare Textual app in the same run.
 """
 
 from __future__ import annotations
