@@ -115,7 +115,7 @@ class Agent:
         return self._clock() - self._beat_at > SILENCE_S
 
     def step(self) -> float:
-        """Do what is due; returns the seconds until something is due again."""
+        """Do what is due and write what can be written; returns the seconds until something is due again."""
         now = self._clock()
         if now >= self._scan_at:
             self._look_for_servers(now)
@@ -123,6 +123,8 @@ class Agent:
             self._take_sample(now)
         if now >= self._tail_at and self._writer.idle:
             self._pump_tails(now)
+        # Before the wait is reckoned: a tail is due again as soon as its chunk has gone out.
+        self._writer.flush()
         due = min(self._scan_at, self._sample_at, self._beat_at + SILENCE_S + 0.1)
         if self._tails and self._writer.idle:
             due = min(due, self._tail_at)
@@ -251,7 +253,6 @@ def converse(agent: Agent, writer: frames.FrameWriter, waker: Waker, stdin: int,
     poll.register(waker.fd, select.POLLIN)
     while not agent.abandoned():
         wait_s = agent.step()
-        writer.flush()
         poll.register(stdout, 0 if writer.idle else select.POLLOUT)
         for fd, event in poll.poll(int(wait_s * 1000) + 1 if wait_s else 0):
             if fd == stdin:

@@ -22,7 +22,7 @@ class Frames:
     put_sample = put
 
     def flush(self) -> None:
-        pass
+        self.flushed = len(self.seen)
 
     def kinds(self) -> list[str]:
         return [header["kind"] for header, _ in self.seen]
@@ -109,6 +109,13 @@ def test_each_tail_gets_its_turn(agent: service.Agent, frames: Frames, tmp_path:
         agent.obey({"op": "tail", "tail": name, "path": str(tmp_path / name)})
     agent.step()
     assert [header["tail"] for header in frames.of_kind("log")] == ["a", "b", "c"]
+
+
+def test_a_log_with_more_to_read_is_due_at_once(agent: service.Agent, frames: Frames, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(b"x\n" * 100_000)
+    agent.obey({"op": "tail", "tail": "a", "path": str(tmp_path / "big"), "lines": 100_000})
+    assert agent.step() == 0.0
+    assert frames.flushed == len(frames.seen), "what was read is on its way before the wait"
 
 
 def test_no_log_is_read_while_the_connection_is_full(
