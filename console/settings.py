@@ -9,16 +9,24 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import time
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 import platformdirs
 
 from console.domain.errors import SettingsError
+from console.domain.logclass import REGEX_REACH, LinePattern
+from console.domain.worstcase import REPEATS_LIMIT, shape_of
 
 _T = TypeVar("_T")
+
+PATTERNS_LIMIT = 50
+PATTERN_LENGTH = 200
+SLOWEST_S = 0.02
+"""An expression may take so long for a line: every such line costs it again."""
 
 _SSH = re.compile(r"(?:[^\s@-]\S*@)?(?:\[[^\s\]]+\]|[^\s@:\[\]-][^\s@:\[\]]*)(?::(\d{1,5}))?")
 
@@ -48,6 +56,36 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             )
 
 
+_PatternClass = Literal["fatal", "error", "warning", "benign", "stats", "progress", "config", "plain"]
+
+
+class LogPattern(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"line_class": "class"}
+):
+    """One table `[[log_patterns]]`: what a line of a log is, before the console's own tables are asked.
+
+    Raises ValueError when an expression is wrong, or slow on a long line.
+    """
+
+    line_class: _PatternClass
+    """The class of the lines that it fits. A line that says `ready` only the console knows."""
+    contains: str
+    """What such a line contains, letter for letter: 3 to 200 characters."""
+    regex: str | None = None
+    """A regular expression of Python's, to be found in the line's first 1024 characters as well."""
+
+    def __post_init__(self) -> None:
+        if not 3 <= len(self.contains) <= PATTERN_LENGTH:
+            raise ValueError(f"contains must have 3 to {PATTERN_LENGTH} characters, not {len(self.contains)}")
+        if self.regex is not None:
+            _check_regex(self.regex)
+
+    @property
+    def line_pattern(self) -> LinePattern:
+        """Ready for use."""
+        return LinePattern(self.line_class, self.contains, re.compile(self.regex) if self.regex else None)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of config.toml."""
 
@@ -59,6 +97,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Tables [hosts.NAME], one for each host that needs more than its ssh_config entry."""
     keys: dict[str, str] = {}
     """Table [keys]: action = "key", or "key,key" for several. Names of actions are in the help screen (?)."""
+    log_patterns: tuple[LogPattern, ...] = ()
+    """Tables [[log_patterns]], at most 50: lines that mean something to you. The first that fits holds."""
+
+    @property
+    def line_patterns(self) -> tuple[LinePattern, ...]:
+        """The patterns of `log_patterns`, ready for use."""
+        return tuple(pattern.line_pattern for pattern in self.log_patterns)
 
 
 def load_settings(path: Path | None = None) -> Settings:
@@ -100,6 +145,7 @@ def _read(file: Path) -> Settings:
     tables = {
         "hosts": _entries(data, "hosts", HostSettings, file),
         "keys": _entries(data, "keys", str, file),
+        "log_patterns": _patterns(data, file),
     }
     return _converted({**data, **tables}, Settings, file)
 
@@ -133,13 +179,56 @@ def _entries(data: dict[str, Any], table: str, kind: type[_T], file: Path) -> di
     return {name: _converted(value, kind, file, f"{table}.{_shown(name)}") for name, value in entries.items()}
 
 
+def _patterns(data: dict[str, Any], file: Path) -> list[LogPattern]:
+    tables = _converted(data.get("log_patterns", []), list[dict[str, Any]], file, "log_patterns")
+    if len(tables) > PATTERNS_LIMIT:
+        what = f"log_patterns: {len(tables)} tables, where {PATTERNS_LIMIT} are the most"
+        raise _error(file, what, "take some out: each costs time on every line")
+    return [_pattern(table, file, f"log_patterns[{index}]") for index, table in enumerate(tables)]
+
+
+def _pattern(table: dict[str, Any], file: Path, key: str) -> LogPattern:
+    classes = get_args(_PatternClass)
+    if table.get("class") not in classes:
+        what = f"{table['class']!r} is no class of lines" if "class" in table else "missing"
+        raise _error(file, f"{key}.class: {what}", f"use one of {', '.join(classes)}")
+    return _converted(table, LogPattern, file, key)
+
+
+def _check_regex(pattern: str) -> None:
+    if len(pattern) > PATTERN_LENGTH:
+        raise ValueError(f"regex must have at most {PATTERN_LENGTH} characters, not {len(pattern)}")
+    try:
+        regex = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"regex is no regular expression: {error}") from error
+    shape = shape_of(pattern)
+    if shape.nested or len(shape.pumps) > REPEATS_LIMIT:
+        raise ValueError("regex may take for ever on a long line: it repeats what repeats or chooses itself")
+    # Longer and longer lines, so that a slow one is caught before it takes minutes.
+    for length in (16, 32, 64, 128, 256, 512, REGEX_REACH):
+        for line in shape.worst_lines(length):
+            if (took := _search_time(regex, line)) > SLOWEST_S:
+                raise ValueError(f"regex is too slow: {took * 1000:.0f} ms on a line of {length} characters")
+
+
+def _search_time(regex: re.Pattern[str], line: str) -> float:
+    """The best of two: the first may have to wait for the processor."""
+    times: list[float] = []
+    while len(times) < 2 and (not times or times[0] > SLOWEST_S):
+        began = time.perf_counter()
+        regex.search(line)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
 def _converted(value: object, kind: type[_T], file: Path, key: str = "") -> _T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         said, _, path = str(error).partition(" - at `$")
         if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.DOTALL):
-            raise _unknown(file, key, unknown[1], getattr(kind, "__struct_fields__", ())) from error
+            raise _unknown(file, key, unknown[1], getattr(kind, "__struct_encode_fields__", ())) from error
         full_key = (key + path.rstrip("`")).lstrip(".")
         raise _error(file, f"{full_key}: {_in_words(said)}", "correct that key") from error
 

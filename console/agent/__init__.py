@@ -12,14 +12,26 @@ Frames to the console, by header["kind"]:
     sample   the fields of console.domain.gpu.Sample
     servers  {"servers": [fields of console.domain.server.ServerProcess, ...], "note": str | null}
     log      {"tail": id, "dev": int, "inode": int, "offset": int} and the bytes found at that offset
-    tail     {"tail": id, "event": "opened" | "rotated" | "truncated" | "missing" | "denied" | "gone",
-              "path", "dev", "inode", "offset", "detail"}
-    reply    {"id": n, ...} or {"id": n, "error": "one sentence"}
+    tail     {"tail": id, "event": "opened" | "rotated" | "truncated" | "missing" | "denied" | "gone" |
+              "full" | "space", "path", "dev", "inode", "offset", "detail"}
+Parts of an answer carry the id of the order, and "more": true in all but the last:
+    reply    {"id": n} or {"id": n, "error": "one sentence"}
+    page     {"id": n, "offset": int} and bytes found at that offset: whole lines, or of one line that is
+             longer than the page its head and its last part, with a gap between their offsets
+    matches  {"id": n, "matches": [{"offset", "size", "text", "left_out"}, ...], "searched": bytes,
+              "size": bytes, "cut_lines": int} and in the last part "complete": bool, "note": str | null.
+             `text` follows on `left_out` characters of its line; `size` are the bytes of the line
 
 Frames to the agent, by header["op"]:
-    beat                              at least every 10 s, else the agent ends
+    beat                              at least every 10 s, else the agent ends; with an "id" it is answered
     interval  {"seconds": 0.2..10}
     tail      {"tail": id, "path": str, "lines": 2000}                       start near the end
-              {"tail": id, "path": str, "dev": d, "inode": i, "offset": o}   go on where it stopped
+              {"tail": id, "path": str, "dev": d, "inode": i, "offset": o,   go on where it stopped; `last`:
+               "last": base64}                                               up to 64 bytes before the offset
     untail    {"tail": id}
+    read      {"id": n, "path": str, "dev": d, "inode": i, "before": offset, "limit": 65536..262144}
+              {"id": n, "path": str, "dev": d, "inode": i, "offset": o, "size": bytes}
+    search    {"id": n, "path": str, "dev": d, "inode": i, "pattern": str, "literal": bool,
+               "ignore_case": bool, "backwards": bool, "max_matches": 1..1000, "max_chars": 1..4096}
+    cancel    {"id": n}                                                      leave its answer unfinished
 """

@@ -34,6 +34,10 @@ class ParcelFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         return importlib.util.spec_from_loader(fullname, self, is_package=fullname == PACKAGE)
 
+    def get_source(self, fullname: str) -> str:
+        """A module's text, which the agent gives on to a process of its own."""
+        return self._sources[fullname]
+
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's source; tracebacks name it as <dsv4_agent.NAME>."""
         name = module.__name__

@@ -14,21 +14,33 @@ class LogReader:
     """Reads onward from `offset`; owns the descriptor. Every method may raise OSError.
 
     When the file turns out to have been cut, or written anew, the offset goes back to 0 and the method tells.
+    `last` are the bytes that stood before the offset when it was reached; without it, those that stand there
+    now.
     """
 
-    def __init__(self, fd: int, offset: int) -> None:
+    def __init__(self, fd: int, offset: int, last: bytes = b"") -> None:
         status = os.fstat(fd)
         self._fd = fd
         self.file = logfiles.id_of(status)
         self.offset = offset
         self._size = status.st_size
-        self._changed_ns = status.st_mtime_ns
+        # What was remembered elsewhere has to be compared with the file at the first opportunity.
+        self._changed_ns = 0 if last else status.st_mtime_ns
         kept = min(offset, REMEMBERED)
-        self._before = os.pread(fd, kept, offset - kept)
+        self.last = last or os.pread(fd, kept, offset - kept)
 
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._fd)
+
+    def descriptor(self) -> int:
+        """Another descriptor of the same file."""
+        return os.dup(self._fd)
+
+    def space(self) -> int:
+        """Bytes that an ordinary user may still write to the file system."""
+        found = os.fstatvfs(self._fd)
+        return found.f_bavail * found.f_frsize
 
     def status(self) -> os.stat_result:
         """The file's status now, under whatever name."""
@@ -54,9 +66,9 @@ class LogReader:
         """Up to `limit` bytes, empty at the end; None when the file was cut."""
         if self.offset == 0:
             self.offset = logfiles.start_of_data(self._fd)
-        kept = len(self._before)
+        kept = len(self.last)
         data = os.pread(self._fd, kept + limit, self.offset - kept)
-        if not data.startswith(self._before):
+        if not data.startswith(self.last):
             self._start_over()
             return None
         return data[kept:]
@@ -64,7 +76,7 @@ class LogReader:
     def advance(self, data: bytes) -> None:
         """Count bytes as read."""
         self.offset += len(data)
-        self._before = (self._before + data)[-REMEMBERED:]
+        self.last = (self.last + data)[-REMEMBERED:]
 
     def _start_over(self) -> None:
-        self.offset, self._before = 0, b""
+        self.offset, self.last = 0, b""

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any, Callable, Iterator
 
-from . import frames, gpus, hostinfo, processes, tails
+from . import answers, frames, gpus, hostinfo, logs, processes
 
 PROTOCOL = 1
 SILENCE_S = 10.0
@@ -23,8 +23,6 @@ SILENCE_S = 10.0
 SCAN_S = 2.0
 SCAN_YOUNG_S = 0.5
 """While the first servers appear, look more often."""
-TAIL_LIVELY_S = 0.1
-TAIL_QUIET_S = 0.25
 READ_SIZE = 65536
 ONLY_ENV = "DSV4_AGENT_ONLY_ENV"
 """`NAME=value`: a host that sets this shows only processes with that entry in their environment (the
@@ -49,15 +47,14 @@ class Agent:
         self._host = hostinfo.HostInfo()
         self._gpus = gpus.GpuSampler(self._interval, wake)
         self._scan = processes.ProcessScan(only_env=options.get("only_env") or os.environ.get(ONLY_ENV))
-        self._tails: dict[str, tails.Tail] = {}
+        self._logs = logs.Logs(writer, clock)
+        self._answers = answers.Answers(writer, self._logs.open)
         self._seq = 0
         self._last_servers: list[dict[str, Any]] | None = None
         now = clock()
         self._beat_at = now
         self._sample_at = now
         self._scan_at = now
-        self._tail_at = now
-        self._lively_until = now
 
     def start(self) -> None:
         """Say hello, before any telemetry can overtake it, and begin to read the GPUs."""
@@ -72,8 +69,11 @@ class Agent:
         action = {
             "beat": self._beat,
             "interval": self._set_interval,
-            "tail": self._tail,
-            "untail": self._untail,
+            "tail": self._logs.follow,
+            "untail": self._logs.unfollow,
+            "read": self._answers.read,
+            "search": self._answers.search,
+            "cancel": self._answers.cancel,
         }
         if name in action:
             action[name](order)
@@ -90,21 +90,6 @@ class Agent:
         self._gpus.set_interval(self._interval)
         self._sample_at = self._clock()
 
-    def _tail(self, order: dict[str, Any]) -> None:
-        resume = None
-        if "inode" in order:
-            resume = (int(order["dev"]), int(order["inode"]), int(order["offset"]))
-        name = str(order["tail"])
-        self._tails[name] = tails.Tail(
-            name, str(order["path"]), lines=int(order.get("lines", 2000)), resume=resume
-        )
-        self._tail_at = self._clock()
-
-    def _untail(self, order: dict[str, Any]) -> None:
-        tail = self._tails.pop(str(order["tail"]), None)
-        if tail is not None:
-            tail.close()
-
     def gpus_were_read(self) -> None:
         """A new reading is there: send it while it is fresh, and let the clock send only what comes late."""
         self._take_sample(self._clock())
@@ -115,20 +100,29 @@ class Agent:
         return self._clock() - self._beat_at > SILENCE_S
 
     def step(self) -> float:
-        """Do what is due and write what can be written; returns the seconds until something is due again."""
+        """Do what is due, and write what the connection takes; returns the seconds until something is due."""
         now = self._clock()
         if now >= self._scan_at:
             self._look_for_servers(now)
         if now >= self._sample_at:
             self._take_sample(now)
-        if now >= self._tail_at and self._writer.idle:
-            self._pump_tails(now)
-        # Before the wait is reckoned: a tail is due again as soon as its chunk has gone out.
+        if self._writer.idle:
+            self._logs.pump()
+            self._answers.pump()
+        # Before the wait is reckoned: a log is due again as soon as its chunk has gone out.
         self._writer.flush()
         due = min(self._scan_at, self._sample_at, self._beat_at + SILENCE_S + 0.1)
-        if self._tails and self._writer.idle:
-            due = min(due, self._tail_at)
+        if self._writer.idle:
+            due = min(due, self._logs.due, now if self._answers.due else due)
         return max(0.0, due - self._clock())
+
+    def close(self) -> None:
+        """End what would outlive the agent."""
+        self._answers.close()
+
+    def readable(self) -> list[int]:
+        """Descriptors that tell that a step is due before that."""
+        return self._answers.readable() if self._writer.idle else []
 
     def _take_sample(self, now: float) -> None:
         self._seq += 1
@@ -145,6 +139,8 @@ class Agent:
                 "gpu": report,
             }
         )
+        # A look at all processes may come next.
+        self._writer.flush()
         # Late once is late once: no burst of samples makes up for a stall.
         self._sample_at = max(self._sample_at + self._interval, now + self._interval / 2)
 
@@ -155,24 +151,6 @@ class Agent:
             self._writer.put({"kind": "servers", "servers": servers, "note": note, "time": time.time()})
             self._last_servers = servers
         self._scan_at = now + (SCAN_S if servers else SCAN_YOUNG_S)
-
-    def _pump_tails(self, now: float) -> None:
-        """Read one chunk of each tail that has one; come back at once while there is more."""
-        had_more = [self._pump(tail) for tail in self._tails.values()]
-        if any(had_more):
-            self._lively_until = now + 5.0
-            self._tail_at = now
-        else:
-            self._tail_at = now + (TAIL_LIVELY_S if now < self._lively_until else TAIL_QUIET_S)
-
-    def _pump(self, tail: tails.Tail) -> bool:
-        for event in tail.poll():
-            self._writer.put(event)
-        chunk = tail.read(READ_SIZE)
-        if chunk is None:
-            return False
-        self._writer.put(*chunk)
-        return True
 
 
 def settled(servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -248,11 +226,11 @@ class Waker:
 def converse(agent: Agent, writer: frames.FrameWriter, waker: Waker, stdin: int, stdout: int) -> None:
     """Serve until the console has gone. Raises EOFError, BrokenPipeError or BrokenFrame then."""
     reader = frames.FrameReader()
-    poll = select.poll()
-    poll.register(stdin, select.POLLIN)
-    poll.register(waker.fd, select.POLLIN)
     while not agent.abandoned():
         wait_s = agent.step()
+        poll = select.poll()
+        for fd in (stdin, waker.fd, *agent.readable()):
+            poll.register(fd, select.POLLIN)
         poll.register(stdout, 0 if writer.idle else select.POLLOUT)
         for fd, event in poll.poll(int(wait_s * 1000) + 1 if wait_s else 0):
             if fd == stdin:
@@ -261,7 +239,7 @@ def converse(agent: Agent, writer: frames.FrameWriter, waker: Waker, stdin: int,
             elif fd == waker.fd:
                 waker.clear()
                 agent.gpus_were_read()
-            elif event & (select.POLLERR | select.POLLHUP):
+            elif fd == stdout and event & (select.POLLERR | select.POLLHUP):
                 raise BrokenPipeError
 
 
@@ -275,6 +253,7 @@ def serve(stdin: int, stdout: int, options: dict[str, Any]) -> None:
     waker = Waker()
     agent = Agent(options, writer, waker.wake)
     agent.start()
+    status = 0
     try:
         converse(agent, writer, waker, stdin, stdout)
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -282,5 +261,6 @@ def serve(stdin: int, stdout: int, options: dict[str, Any]) -> None:
     except frames.BrokenFrame as error:
         sys.stderr.write(f"agent: {error}\n")
         sys.stderr.flush()
-        os._exit(3)
-    os._exit(0)
+        status = 3
+    agent.close()
+    os._exit(status)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from . import logfiles
 from .logfiles import FileId
@@ -17,23 +17,34 @@ from .logreader import LogReader
 Event = Dict[str, Any]
 Chunk = Tuple[Dict[str, Any], bytes]
 
+LEAST_SPACE = 1 << 20
+"""A file system with less than this is full for every practical purpose."""
+
+
+class Resume(NamedTuple):
+    """Where an earlier tail stopped, and the `last` bytes before that, up to 64, as far as it knows them."""
+
+    device: int
+    inode: int
+    offset: int
+    last: bytes = b""
+
 
 class Tail:
     """One followed path.
 
-    It begins with the last `lines` lines; or, with `resume` = (device, inode, offset), where an earlier tail
-    stopped, even if that file was rotated since. Events and chunks are frames of this package's wire format:
+    It begins with the last `lines` lines; or, with `resume`, where an earlier tail stopped, even if that file
+    was rotated since. Events and chunks are frames of this package's wire format:
         opened     reading begins at the offset
         rotated    the file before was read to its end; reading goes on in the next one
         truncated  the file was cut, or written anew; reading goes on at its start
         missing    the path names nothing; a file that is still open is read on
         denied     the path cannot be opened, or the file cannot be read
         gone       the file to resume cannot be found: bytes after its offset may be lost
+        full       what is written may be lost, because the file system is full; `space`: no longer
     """
 
-    def __init__(
-        self, tail_id: str, path: str, *, lines: int = 2000, resume: tuple[int, int, int] | None = None
-    ) -> None:
+    def __init__(self, tail_id: str, path: str, *, lines: int = 2000, resume: Resume | None = None) -> None:
         self._tail_id = tail_id
         self._path = path
         self._lines: int | None = lines
@@ -42,6 +53,17 @@ class Tail:
         self._events: list[Event] = []
         self._absence: str | None = None
         self._empty_successor: FileId | None = None
+        self._full = False
+
+    @property
+    def file(self) -> FileId | None:
+        """The file that is open."""
+        return None if self._log is None else self._log.file
+
+    def descriptor(self) -> int:
+        """A descriptor of its own for the open file, which need not have a name any more."""
+        assert self._log is not None
+        return self._log.descriptor()
 
     def poll(self) -> list[Event]:
         """What has happened to the file since the last call. Costs one stat when nothing has."""
@@ -75,6 +97,19 @@ class Tail:
             self._reopen_later()
             return None
 
+    def look_for_space(self) -> None:
+        """Let the next `poll` say whether the file system has filled up, or has space again."""
+        if self._log is None:
+            return
+        try:
+            left = self._log.space()
+        except OSError:
+            return
+        if (left < LEAST_SPACE) == self._full:
+            return
+        self._full = not self._full
+        self._say("full" if self._full else "space", self._log.file, self._log.offset, f"{left} bytes left")
+
     def close(self) -> None:
         """Let go of the file."""
         if self._log is not None:
@@ -94,7 +129,7 @@ class Tail:
 
     def _open(self) -> None:
         """Open the file to begin with. Raises OSError."""
-        if self._resume is not None and self._go_on(*self._resume):
+        if self._resume is not None and self._go_on(self._resume):
             return
         fd = logfiles.open_log(self._path)
         begin = (
@@ -102,14 +137,15 @@ class Tail:
         )
         self._adopt(LogReader(fd, begin), "opened")
 
-    def _go_on(self, device: int, inode: int, offset: int) -> bool:
+    def _go_on(self, resume: Resume) -> bool:
         """Open the file that an earlier tail was reading; False when it is gone. Raises OSError."""
-        name = logfiles.name_of(self._path, (device, inode))
+        file = (resume.device, resume.inode)
+        name = logfiles.name_of(self._path, file)
         if name is None:
-            self._say("gone", (device, inode), offset, "the file that was being read has left its folder")
+            self._say("gone", file, resume.offset, "the file that was being read has left its folder")
             self._resume = self._lines = None
             return False
-        log = LogReader(logfiles.open_log(name), offset)
+        log = LogReader(logfiles.open_log(name), resume.offset, resume.last)
         self._adopt(log, "opened", None if name == self._path else f"it is now called {name}")
         self._measure(log, log.status())
         return True
@@ -124,7 +160,7 @@ class Tail:
     def _reopen_later(self) -> None:
         """The descriptor has become useless: find the same file anew at the next poll."""
         if self._log is not None:
-            self._resume = (*self._log.file, self._log.offset)
+            self._resume = Resume(*self._log.file, self._log.offset, self._log.last)
         self.close()
 
     def _look(self, log: LogReader) -> None:

@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import get_args
 
 from console.cli.target import Given, Target, choose
-from console.domain.errors import NotRunning
+from console.domain.errors import NotRunning, UsageError
+from console.domain.logline import LineClass, LogLine
 from console.domain.observation import Ended, LogUpdate, ServerKey, Servers, Update
 from console.domain.server_view import ServerView
 
@@ -17,24 +19,38 @@ QUIET_S = 1.0
 """Without -f: the log has been read to its end when nothing came for so long."""
 LOOK_S = 15.0
 """For finding the servers, once the host has answered at all."""
+ALL: frozenset[str] = frozenset(get_args(LineClass))
 
 
-def show_logs(given: Given, role: str, *, follow: bool, lines: int) -> int:
+def show_logs(given: Given, role: str, *, follow: bool, lines: int, only: frozenset[str] = ALL) -> int:
     """Print the log; returns the exit code. Raises NotRunning when there is no such server or no log of
     it."""
-    asyncio.run(_Printer(choose(given), role, lines).run(follow=follow))
+    asyncio.run(_Printer(choose(given), role, lines, only).run(follow=follow))
     return 0
+
+
+def chosen_classes(names: str) -> frozenset[str]:
+    """The classes in `error,fatal`; all of them when none is named. Raises UsageError."""
+    chosen = frozenset(name.strip() for name in names.split(",") if name.strip())
+    unknown = sorted(chosen - ALL)
+    if unknown:
+        raise UsageError(
+            f"there is no class {unknown[0]!r} of log lines",
+            next_step=f"take one or more of {', '.join(get_args(LineClass))}",
+        )
+    return chosen or ALL
 
 
 class _Printer:
     """Prints the log of the server that was asked for, as it comes."""
 
-    def __init__(self, target: Target, role: str, lines: int) -> None:
+    def __init__(self, target: Target, role: str, lines: int, only: frozenset[str]) -> None:
         self._target = target
         self._role = role
         self._lines = lines
+        self._only = only
         self._server: ServerKey | None = None
-        self._live = ""
+        self._live: LogLine | None = None
         self._news_at = time.monotonic()
 
     async def run(self, *, follow: bool) -> None:
@@ -48,8 +64,8 @@ class _Printer:
         await asyncio.wait([printing])
         if self._server is None:
             raise NotRunning(f"the servers on {self._target.name} could not be listed within {LOOK_S:.0f} s")
-        if self._live:
-            print(self._live)
+        if self._live is not None:
+            self._print_line(self._live)
 
     def _is_over(self) -> bool:
         return time.monotonic() - self._news_at > (LOOK_S if self._server is None else QUIET_S)
@@ -71,11 +87,15 @@ class _Printer:
 
     def _print(self, update: LogUpdate) -> None:
         for line in update.lines:
-            print(line.text)
+            self._print_line(line)
         sys.stdout.flush()
         for note in update.notes:
             print(f"dsv4-console: {note}", file=sys.stderr)
-        self._live = "" if update.live is None else update.live.text
+        self._live = update.live
+
+    def _print_line(self, line: LogLine) -> None:
+        if line.line_class in self._only:
+            print(line.text)
 
 
 def chosen(views: Sequence[ServerView], role: str, host: str) -> ServerView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
@@ -10,6 +11,7 @@ from console import __version__
 from console.cli.options import host_options
 from console.cli.target import Given
 from console.domain.errors import ConsoleError
+from console.domain.server import Role
 
 INTERRUPTED = 130
 
@@ -55,15 +57,43 @@ def status(given: Given, as_json: bool) -> None:
 @click.option(
     "-n", "--lines", default=2000, show_default=True, type=click.IntRange(0, 50_000), help="How far back."
 )
-def logs(given: Given, role: str, follow: bool, lines: int) -> None:
+@click.option(
+    "--class",
+    "classes",
+    metavar="CLASS,…",
+    default="",
+    help="Only lines of these classes: ready, error, fatal, warning, benign, stats, progress, config, plain.",
+)
+def logs(given: Given, role: str, follow: bool, lines: int, classes: str) -> None:
     """The log of the server with this ROLE: single, prefill, decode or router (or its port)."""
-    from console.cli.logs import show_logs
+    from console.cli.logs import chosen_classes, show_logs
 
-    sys.exit(show_logs(given, role, follow=follow, lines=lines))
+    only = chosen_classes(classes)
+    sys.exit(show_logs(given, role, follow=follow, lines=lines, only=only))
+
+
+@cli.command()
+@host_options
+@click.argument("file", metavar="FILE|-")
+@click.option(
+    "--role",
+    type=click.Choice(["single", "prefill", "decode", "router"]),
+    help="What wrote the log, where it does not say so itself.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line of FILE, then a summary.")
+def explain(given: Given, file: str, role: Role | None, as_json: bool) -> None:
+    """A saved log: what happened, the first cause, what to do next."""
+    from console.cli.explain import explain_log
+
+    sys.exit(explain_log(given, file, role, as_json=as_json))
 
 
 def main() -> None:
     """The entry point: errors become one sentence on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Where the locale is not UTF-8, a character that it lacks is no reason to say nothing.
+            stream.reconfigure(errors="replace")
     try:
         code = cli.main(standalone_mode=False)
     except click.ClickException as error:

@@ -35,7 +35,7 @@ def show_status(given: Given, as_json: bool) -> int:
 def as_dict(target: Target, seen: Snapshot) -> dict[str, Any]:
     """The snapshot as the JSON object of `status --json`; what could not be read is null."""
     report = seen.sample.gpu if seen.sample is not None else NO_GPUS
-    views = [view for view in seen.servers.views if view.state != "gone"] if seen.servers is not None else []
+    views = [view for view in seen.servers.views if view.is_present] if seen.servers is not None else []
     owners = gpu_owners(report, [view.process for view in views])
     host = seen.sample.host if seen.sample is not None else None
     rates = seen.throughput or Throughput(time=0.0)
@@ -91,7 +91,9 @@ def server_dict(view: ServerView, now: float | None) -> dict[str, Any]:
         "version": process.version,
         "state": view.state,
         "ready": view.state == "ready",
+        "phase": view.phase,
         "reason": view.reason,
+        "next": view.next,
         "health_note": view.health_note,
         "running": view.running,
         "queued": view.queued,

@@ -60,7 +60,9 @@ class Target(msgspec.Struct, frozen=True):
             name=self.name, demo=self.demo, readonly=self.readonly, protected=self.host.protected
         )
         options = telemetry.AgentOptions(interval=self.host.interval_s)
-        watch = telemetry.HostWatch(identity, self.open_host, options, self.host.python, log_lines)
+        watch = telemetry.HostWatch(
+            identity, self.open_host, options, self.host.python, log_lines, self.settings.line_patterns
+        )
         async with aclosing(watch.updates()) as updates:
             async for update in updates:
                 yield update

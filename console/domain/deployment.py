@@ -9,7 +9,7 @@ import msgspec
 
 from console.domain.server_view import ServerView
 
-DeploymentState = Literal["none", "starting", "roles up", "ready", "degraded", "failed"]
+DeploymentState = Literal["none", "starting", "roles up", "ready", "degraded", "stopping", "failed"]
 """`roles up`: every role of a pair is ready, but no request has shown that KV moves between them (only a
 proof can; health checks of the roles use a fake peer). `degraded`: some server works and another does not.
 `ready` is said of single servers only."""
@@ -26,13 +26,17 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
 def observed(views: Sequence[ServerView]) -> Deployment:
     """The deployment that these servers make."""
-    return Deployment(state=_state([view for view in views if view.state != "gone"]))
+    return Deployment(state=_state([view for view in views if view.is_present]))
 
 
 def _state(views: Sequence[ServerView]) -> DeploymentState:
     if not views:
         return "none"
     states = {view.state for view in views}
+    if any(view.phase == "stopping" for view in views):
+        return "stopping"
+    if any(view.phase == "degraded" for view in views):
+        return "degraded"
     if states == {"ready"}:
         return "roles up" if _is_pair(views) else "ready"
     if "failed" in states:

@@ -35,8 +35,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(views: Sequence[ServerView], report: GpuReport) -> Verdict:
     """The verdict on servers and GPUs as they are now."""
-    present = [view for view in views if view.state != "gone"]
-    for rule in (_failed, _lost_gpu, _half_a_pair, _misplaced, _starting, _busy_but_cold):
+    present = [view for view in views if view.is_present]
+    for rule in (_failed, _lost_gpu, _alarming, _half_a_pair, _misplaced, _starting, _busy_but_cold):
         verdict = rule(present, report)
         if verdict is not None:
             return verdict
@@ -53,8 +53,9 @@ def _failed(views: Sequence[ServerView], report: GpuReport) -> Verdict | None:
     if not failed:
         return None
     names = " and ".join(_called(view) for view in failed)
+    advice = f". Next: {failed[0].next}" if failed[0].next else ""
     return Verdict(
-        text=f"{names} failed: {failed[0].reason or 'no reason seen'}",
+        text=f"{names} failed: {(failed[0].reason or 'no reason seen').rstrip('.')}{advice}",
         confidence="certain",
         evidence=tuple(f"{_called(view)} (pid {view.process.pid}): {view.reason}" for view in failed),
     )
@@ -98,6 +99,18 @@ def _misplaced(views: Sequence[ServerView], report: GpuReport) -> Verdict | None
         confidence="certain",
         evidence=("CUDA counts the fastest device first unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set",),
     )
+
+
+def _alarming(views: Sequence[ServerView], report: GpuReport) -> Verdict | None:
+    for view in views:
+        if view.phase in ("degraded", "stalled"):
+            advice = f". Next: {view.next}" if view.next else ""
+            return Verdict(
+                text=f"{_called(view)} {view.phase}: {(view.reason or 'no reason seen').rstrip('.')}{advice}",
+                confidence="likely",
+                evidence=(f"{_called(view)} (pid {view.process.pid}): {view.reason}",),
+            )
+    return None
 
 
 def _starting(views: Sequence[ServerView], report: GpuReport) -> Verdict | None:

@@ -1,7 +1,7 @@
 """One line of a server's log, safe to show.
 
 `text` holds printable characters only: control characters, escape sequences and bidirectional controls were
-neutralised when the line was split (services/loglines.py), so whoever draws it may trust it.
+neutralised when the line was split (domain/printable.py), so whoever draws it may trust it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class LogLine(NamedTuple):
     text: str
     line_class: LineClass = "plain"
     head: int | None = None
-    """The number of the line that this one continues (a frame of its traceback, an advice below an error)."""
+    """The number of the line that this one belongs to: it continues it (a frame, a cause, advice, a stack) or
+    follows from it (what fails within a minute after a fatal line, the same message of another rank)."""
 
 
 _STAMP = re.compile(r"\[(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")

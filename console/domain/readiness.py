@@ -1,112 +1,178 @@
-"""The state of one server: evidence in, a conclusion out.
+"""The state of one server: a conclusion from the evidence of its run.
 
-Ready is a conclusion, never a line: the process lives, no fatal line stands after the start of its run, the
-ready line was seen (or the log cannot show it), and the health endpoint is green. Each can take it away
-again.
+    launching → loading → capturing graphs → warming up → ready → stopping → gone
+         └─────────┴────────────┴────────────────┴→ failed  ├→ degraded → ready
+                                                            └→ crashed
+    stalled: nothing moves for longer than the phase allows, or a signal holds the process
+
+Ready is a conclusion, never a line: the process lives, no failure stands after the start of its run, the
+ready line was seen (or the log cannot show it), and the health endpoint is green. Each can take it away.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
-import msgspec
+from console.domain.evidence import Evidence, Health, after_health, after_look, after_output, after_work
+from console.domain.incident import Incident
+from console.domain.logevidence import after_line, after_revision, is_last_words, matters
+from console.domain.startup import STALL_LIMIT_S
 
-from console.domain.logline import LogLine
+__all__ = [
+    "Conclusion",
+    "Evidence",
+    "Health",
+    "RunState",
+    "after_health",
+    "after_line",
+    "after_look",
+    "after_output",
+    "after_revision",
+    "after_work",
+    "conclude",
+    "matters",
+]
 
-RunState = Literal["starting", "ready", "failed", "gone"]
-Health = Literal["unknown", "green", "red", "refused", "silent"]
+RunState = Literal[
+    "unknown",
+    "launching",
+    "loading",
+    "capturing graphs",
+    "warming up",
+    "ready",
+    "degraded",
+    "stalled",
+    "failed",
+    "crashed",
+    "stopping",
+    "gone",
+]
+"""`degraded`: it answers its health check and fails its requests. `crashed`: it had been ready. `unknown`: a
+saved log that tells nothing of a server."""
 
-RUN_BEGINS = ("server_args=", "Starting router on")
-"""A log that is appended to holds earlier runs: the last of these is where the present one begins."""
-STOP_ORDERED = ("SIGTERM received", "Received terminate signal", "Received Ctrl+C")
-WARMUP_FAILED = "Disaggregation warmup failed"
 RED_LIMIT = 2
 """One slow answer under load is no death; two in a row are."""
+FAILING_LIMIT = 3
+"""So many requests in a row that end in a server error are a state, not an accident."""
+STUCK_S = 45.0
+"""Accepted work of which nothing moves for longer is stuck. SGLang's gauges may be 30 s old."""
+SIGKILL = (137, -9)
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one run."""
+class Conclusion(NamedTuple):
+    """A state, the reason in one sentence where there is one to give, and since when (log clock)."""
 
-    alive: bool = True
-    kernel_state: str = "S"
-    log_reaches_start: bool = False
-    """False while the log's beginning was not read, or there is no log: then no ready line can be asked
-    for."""
-    ready_line: bool = False
-    fatal: str | None = None
-    stop_ordered: bool = False
-    last_line: str | None = None
-    health: Health = "unknown"
-    health_note: str | None = None
-    reds: int = 0
-    was_ready: bool = False
+    state: RunState
+    reason: str | None = None
+    since: float | None = None
 
 
-def after_line(evidence: Evidence, line: LogLine) -> Evidence:
-    """The evidence with one more log line of this run."""
-    evidence = msgspec.structs.replace(evidence, last_line=line.text)
-    if any(mark in line.text for mark in RUN_BEGINS) and line.line_class in ("config", "plain"):
-        return Evidence(
-            kernel_state=evidence.kernel_state,
-            log_reaches_start=True,
-            health=evidence.health,
-            health_note=evidence.health_note,
-        )
-    if line.line_class == "ready":
-        return msgspec.structs.replace(evidence, ready_line=True)
-    if any(mark in line.text for mark in STOP_ORDERED):
-        return msgspec.structs.replace(evidence, stop_ordered=True)
-    if _is_first_fatal(evidence, line):
-        return msgspec.structs.replace(evidence, fatal=line.text)
-    return evidence
-
-
-def _is_first_fatal(evidence: Evidence, line: LogLine) -> bool:
-    if evidence.fatal is not None or evidence.stop_ordered:
-        return False
-    return line.line_class == "fatal" or WARMUP_FAILED in line.text
-
-
-def after_health(evidence: Evidence, health: Health, note: str | None = None) -> Evidence:
-    """The evidence with one more answer of the health (for routers: readiness) endpoint."""
-    evidence = msgspec.structs.replace(
-        evidence,
-        health=health,
-        health_note=note,
-        reds=0 if health == "green" else evidence.reds + (health != "unknown"),
-    )
-    return msgspec.structs.replace(evidence, was_ready=evidence.was_ready or conclude(evidence)[0] == "ready")
-
-
-def after_look(evidence: Evidence, *, alive: bool, kernel_state: str = "S") -> Evidence:
-    """The evidence after another look at the process table."""
-    return msgspec.structs.replace(evidence, alive=alive and kernel_state != "Z", kernel_state=kernel_state)
-
-
-def conclude(evidence: Evidence) -> tuple[RunState, str | None]:
-    """The state, and the reason in one sentence where there is one to give."""
+def conclude(evidence: Evidence, now: float | None = None) -> Conclusion:
+    """The state at `now`; without a clock nothing is called stalled."""
+    failure = evidence.failure or _last_words(evidence)
+    if failure is not None:
+        return _failed(evidence, failure)
     if not evidence.alive:
-        return _ending(evidence)
-    if evidence.fatal is not None:
-        return "failed", evidence.fatal
-    if evidence.kernel_state == "T":
-        return "failed", "the process is stopped by a signal (SIGSTOP); SIGCONT lets it go on"
-    if evidence.health == "green":
-        if evidence.ready_line or not evidence.log_reaches_start:
-            return "ready", None
-        return "starting", "the port answers, the ready line has not come"
-    if evidence.was_ready and evidence.reds < RED_LIMIT:
-        return "ready", evidence.health_note
-    if evidence.was_ready:
-        return "failed", evidence.health_note or "the health check fails"
-    return "starting", evidence.health_note
-
-
-def _ending(evidence: Evidence) -> tuple[RunState, str]:
-    if evidence.fatal is not None:
-        return "failed", evidence.fatal
+        return _ended(evidence)
     if evidence.stop_ordered:
-        return "gone", "stopped in order"
-    if evidence.last_line is not None:
-        return "failed", "ended without an error message: killed from outside, or lost"
-    return "gone", "the process has ended"
+        return _stopping(evidence)
+    if evidence.kernel_state == "T":
+        return Conclusion("stalled", "the process is stopped by a signal (SIGSTOP); SIGCONT lets it go on")
+    if evidence.is_serving:
+        return _serving(evidence, now)
+    if evidence.was_ready:
+        return _unwell(evidence)
+    return _starting(evidence, now)
+
+
+def _last_words(evidence: Evidence) -> Incident | None:
+    may_have_ended = evidence.log_alone or not evidence.alive
+    return evidence.trouble if may_have_ended and is_last_words(evidence.trouble) else None
+
+
+def _failed(evidence: Evidence, failure: Incident) -> Conclusion:
+    if not evidence.has_started:
+        return Conclusion("failed", failure.sentence, failure.at)
+    if failure.at is None or evidence.ready_at is None:
+        return Conclusion("crashed", failure.sentence, failure.at)
+    lived = duration(failure.at - evidence.ready_at)
+    return Conclusion("crashed", f"was ready for {lived}, then {failure.sentence}", failure.at)
+
+
+def _ended(evidence: Evidence) -> Conclusion:
+    if evidence.stop_ordered:
+        return Conclusion("gone", "stopped in order", evidence.stop_at)
+    if evidence.exit_code == 0:
+        return Conclusion("gone", "ended by itself, exit code 0")
+    if evidence.exit_code is None and evidence.heard_at is None and not evidence.log_alone:
+        return Conclusion("gone", "the process has ended")
+    state: RunState = "crashed" if evidence.has_started else "failed"
+    where = "while it was ready" if evidence.has_started else f"while {doing(evidence)}"
+    return Conclusion(state, f"{_end(evidence.exit_code)}: its log ends without an error message, {where}")
+
+
+def _end(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "killed from outside, or lost"
+    if exit_code in SIGKILL:
+        return "killed from outside (signal 9)"
+    return f"ended with exit code {exit_code}"
+
+
+def _stopping(evidence: Evidence) -> Conclusion:
+    if evidence.log_alone and evidence.draining == 0:
+        return Conclusion("gone", "stopped in order", evidence.stop_at)
+    left = "" if evidence.draining is None else f", {evidence.draining} requests left"
+    return Conclusion("stopping", f"told to stop{left}", evidence.stop_at)
+
+
+def _serving(evidence: Evidence, now: float | None) -> Conclusion:
+    trouble = evidence.trouble
+    known = trouble is not None and trouble.cause is not None and trouble.cause.kind == "trouble"
+    if trouble is not None and (evidence.failing >= FAILING_LIMIT or known):
+        requests = f"{evidence.failing} requests in a row failed: " if evidence.failing > 1 else ""
+        return Conclusion("degraded", requests + trouble.sentence, trouble.at)
+    if now is not None and evidence.moved_at is not None and now - evidence.moved_at > STUCK_S:
+        for_s = duration(now - evidence.moved_at)
+        return Conclusion(
+            "stalled", f"no token for {for_s}, with {evidence.pending} requests at hand", evidence.moved_at
+        )
+    return Conclusion("ready", None, evidence.ready_at)
+
+
+def _unwell(evidence: Evidence) -> Conclusion:
+    if evidence.reds < RED_LIMIT:
+        return Conclusion("ready", evidence.health_note, evidence.ready_at)
+    return Conclusion("failed", evidence.health_note or "the health check fails")
+
+
+def _starting(evidence: Evidence, now: float | None) -> Conclusion:
+    silence = None if now is None or evidence.heard_at is None else now - evidence.heard_at
+    if silence is not None and silence > STALL_LIMIT_S[evidence.phase]:
+        reason = f"no word for {duration(silence)} while {doing(evidence)}"
+        return Conclusion("stalled", reason, evidence.heard_at)
+    if evidence.ready_line:
+        note = evidence.health_note or "the ready line has come, not yet a green health check"
+        return Conclusion("warming up", note)
+    if evidence.health == "green":
+        return Conclusion(evidence.phase, f"{doing(evidence)}; the port answers, the ready line has not come")
+    if evidence.log_alone and evidence.phase_at is None and not evidence.log_reaches_start:
+        return Conclusion("unknown", "nothing here tells of a server's start or of its work")
+    return Conclusion(evidence.phase, doing(evidence), evidence.phase_at)
+
+
+def doing(evidence: Evidence) -> str:
+    """The phase and how far it has come: `loading 23/46 shards 62 s`."""
+    if evidence.workers_wanted and evidence.role == "router":
+        return f"{evidence.phase} {evidence.workers}/{evidence.workers_wanted} workers"
+    return f"{evidence.phase} {evidence.progress}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """`69 s`, `12 min 5 s`, `3 h 20 min`."""
+    whole = max(0, round(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -17,13 +17,16 @@ from collections.abc import AsyncGenerator
 from console.domain.errors import AgentFailed, ConnectionLost
 from console.remote import frames
 from console.remote.agent_parcel import AgentOptions, parcel, start_script
-from console.remote.frames import Frame, FrameBuffer, Hello, Reply
+from console.remote.frames import Answer, Frame, FrameBuffer, Hello, Matches, Page, Reply
 from console.remote.host import ByteChannel, Host
 
 PROTOCOL = 1
 START_LIMIT_S = 15.0
 BEAT_S = 3.0
 SILENCE_S = 10.0
+ANSWER_S = 15.0
+"""The longest wait for a part of an answer."""
+CANCEL_S = 1.0
 READ_SIZE = 262144
 LONGEST_BANNER = 1 << 20
 
@@ -36,8 +39,10 @@ class AgentLink:
         self._buffer = buffer
         self._early = early
         self._beats = asyncio.create_task(self._beat(), name="agent beats")
-        self._asked: dict[int, float] = {}
+        self._beaten: tuple[int, float] = (0, 0.0)
+        self._asked: dict[int, asyncio.Queue[Answer | None]] = {}
         self._ids = itertools.count(1)
+        self._over = False
         self.hello = hello
         self.rtt_s: float | None = None
         """The last measured way to the agent and back, in seconds."""
@@ -84,25 +89,69 @@ class AgentLink:
         await self.close()
 
     async def frames(self, silence_s: float = SILENCE_S) -> AsyncGenerator[Frame, None]:
-        """Every frame, until the link ends. Raises ConnectionLost or AgentFailed then."""
-        for frame in self._early:
-            yield frame
-        while True:
-            try:
-                async with asyncio.timeout(silence_s):
-                    data = await self._channel.read(READ_SIZE)
-            except TimeoutError as error:
-                raise ConnectionLost(
-                    f"the agent was silent for {silence_s:.0f} s",
-                    cause="the host or the network stands still",
-                ) from error
-            if not data:
-                raise ConnectionLost("the agent ended", cause=await self._channel.ended())
-            for frame in self._buffer.feed(data):
-                if isinstance(frame, Reply):
-                    self._note_reply(frame)
-                else:
-                    yield frame
+        """Every frame but answers, until the link ends. Raises ConnectionLost or AgentFailed then."""
+        try:
+            for frame in self._early:
+                yield frame
+            while True:
+                for frame in self._buffer.feed(await self._receive(silence_s)):
+                    if isinstance(frame, Reply | Page | Matches):
+                        self._take_answer(frame)
+                    else:
+                        yield frame
+        finally:
+            self._over = True
+            for parts in self._asked.values():
+                parts.put_nowait(None)
+
+    async def _receive(self, silence_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(silence_s):
+                data = await self._channel.read(READ_SIZE)
+        except TimeoutError as error:
+            raise ConnectionLost(
+                f"the agent was silent for {silence_s:.0f} s",
+                cause="the host or the network stands still",
+            ) from error
+        if not data:
+            raise ConnectionLost("the agent ended", cause=await self._channel.ended())
+        return data
+
+    async def ask(self, op: str, **fields: object) -> AsyncGenerator[Answer, None]:
+        """Give an order and yield the parts of its answer. Who leaves before the last one cancels the rest.
+
+        Somebody has to take the `frames` meanwhile. Raises ConnectionLost, also when no part comes for 15 s.
+        """
+        number = next(self._ids)
+        parts = self._asked[number] = asyncio.Queue()
+        try:
+            await self.send(op, id=number, **fields)
+            while True:
+                part = await self._part(parts)
+                if not part.more:
+                    del self._asked[number]
+                yield part
+                if not part.more:
+                    return
+        finally:
+            if self._asked.pop(number, None) is not None:
+                await self._cancel(number)
+
+    async def _part(self, parts: asyncio.Queue[Answer | None]) -> Answer:
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                part = None if self._over and parts.empty() else await parts.get()
+        except TimeoutError as error:
+            raise ConnectionLost(f"the agent did not answer within {ANSWER_S:.0f} s") from error
+        if part is None:
+            raise ConnectionLost("the connection was lost before the answer came")
+        return part
+
+    async def _cancel(self, number: int) -> None:
+        """Tell the agent that nobody waits any more; a link that takes nothing needs not be told."""
+        with contextlib.suppress(ConnectionLost, TimeoutError):
+            async with asyncio.timeout(CANCEL_S):
+                await self.send("cancel", id=number)
 
     async def send(self, op: str, **fields: object) -> None:
         """Give an order. Raises ConnectionLost."""
@@ -119,14 +168,17 @@ class AgentLink:
         with contextlib.suppress(ConnectionLost):
             while True:
                 number = next(self._ids)
-                self._asked = {number: time.monotonic()}
+                self._beaten = (number, time.monotonic())
                 await self.send("beat", id=number)
                 await asyncio.sleep(BEAT_S)
 
-    def _note_reply(self, reply: Reply) -> None:
-        asked = self._asked.pop(reply.id or 0, None)
-        if asked is not None:
-            self.rtt_s = time.monotonic() - asked
+    def _take_answer(self, answer: Answer) -> None:
+        """Hand an answer to whoever asked; nobody does any more when it was cancelled."""
+        number, at = self._beaten
+        if answer.id == number:
+            self.rtt_s = time.monotonic() - at
+        elif answer.id in self._asked:
+            self._asked[answer.id].put_nowait(answer)
 
 
 async def _boot(channel: ByteChannel, host: Host, options: AgentOptions, python: str | None) -> bytes:

@@ -33,6 +33,7 @@ exec(compile(parcel["modules"]["importer"], "<importer>", "exec"), space)
 space["run"](parcel, out)
 """
 
+
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent is told at its start."""
 

@@ -56,7 +56,7 @@ class TailEvent(msgspec.Struct, frozen=True):
     """What happened to a followed file."""
 
     tail: str
-    event: Literal["opened", "rotated", "truncated", "missing", "denied", "gone"]
+    event: Literal["opened", "rotated", "truncated", "missing", "denied", "gone", "full", "space"]
     path: str | None = None
     dev: int | None = None
     inode: int | None = None
@@ -65,13 +65,51 @@ class TailEvent(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to an order that carried an id."""
+    """The answer to an order that carried an id, when there is nothing to say or it could not be obeyed."""
 
     id: int | None = None
     error: str | None = None
+    more: bool = False
 
 
-Frame = Hello | Sample | ServersFound | LogBytes | TailEvent | Reply
+class Page(msgspec.Struct, frozen=True):
+    """Bytes of a file that were asked for, and where they stand."""
+
+    id: int
+    offset: int
+    more: bool
+    data: bytes = b""
+
+
+class Match(msgspec.Struct, frozen=True):
+    """One line found by a search of a whole file."""
+
+    offset: int
+    size: int
+    """Bytes of the whole line."""
+    text: str
+    """Not cleaned: it holds whatever the log does."""
+    left_out: int = 0
+    """Characters of the line before the text."""
+
+
+class Matches(msgspec.Struct, frozen=True):
+    """A part of what a search has found, and how far it is."""
+
+    id: int
+    more: bool
+    matches: tuple[Match, ...] = ()
+    searched: int = 0
+    size: int = 0
+    """Bytes searched, and bytes of the file."""
+    cut_lines: int = 0
+    """Lines so long that only their beginning was searched."""
+    complete: bool = False
+    note: str | None = None
+
+
+Answer = Reply | Page | Matches
+Frame = Hello | Sample | ServersFound | LogBytes | TailEvent | Answer
 
 _TYPES: dict[str, type[Frame]] = {
     "hello": Hello,
@@ -80,6 +118,8 @@ _TYPES: dict[str, type[Frame]] = {
     "log": LogBytes,
     "tail": TailEvent,
     "reply": Reply,
+    "page": Page,
+    "matches": Matches,
 }
 
 
@@ -104,7 +144,7 @@ def decode(header: bytes, body: bytes) -> Frame:
             cause=str(error),
             next_step="report this with the output of `dsv4-console --version`",
         ) from error
-    return msgspec.structs.replace(frame, data=body) if isinstance(frame, LogBytes) else frame
+    return msgspec.structs.replace(frame, data=body) if isinstance(frame, LogBytes | Page) else frame
 
 
 class FrameBuffer:

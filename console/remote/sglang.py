@@ -28,6 +28,9 @@ _INFO = ("/server_info", "/get_server_info")
 _LOADS = ("/v1/loads", "/get_load")
 """Paths for one question, the cheaper or newer first. To /v1/loads, 0.5.15 says 500 and logs a traceback."""
 
+_REFUSED = ("Connection refused", "[Errno 111]")
+"""As OpenSSH and as servers written in Python pass it on."""
+
 _SECRET = re.compile(r"api_key|password|secret")
 
 
@@ -270,7 +273,7 @@ def _loads(ranks: list[_Load]) -> Loads:
 def _is_refused(error: BaseException | None) -> bool:
     """Refused by the port itself: neither by sshd nor for any other reason on the way there."""
     while error is not None:
-        if isinstance(error, ConnectionRefusedError) or "Connection refused" in str(error):
+        if isinstance(error, ConnectionRefusedError) or any(words in str(error) for words in _REFUSED):
             return True
         error = error.__cause__ or error.__context__
     return False

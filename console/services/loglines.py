@@ -1,30 +1,36 @@
-"""From the bytes of a log to lines that are safe to show, each with its class.
+"""From the bytes of a log to lines that are safe to show, each with its class and its head.
 
-`LineSplitter` turns bytes, cut anywhere, into lines of printable text. `classify` tells from one line alone
-what it is; what only its neighbours can tell (frames of a traceback, advice below an error) stays plain.
+`LineSplitter` turns bytes, cut anywhere, into lines of printable text; `LogReader` gives them numbers and
+meaning (domain/logclass.py, domain/logcontext.py).
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from console.domain.logline import LineClass
-from console.services import logpatterns
+from console.domain.logclass import LinePattern, classify, judge, judge_with
+from console.domain.logcontext import LogContext
+from console.domain.logline import LogLine
+from console.domain.printable import printable
+
+__all__ = ["LINE_LIMIT", "Cut", "LineSplitter", "LogReader", "Read", "Split", "classify"]
 
 LINE_LIMIT = 4096
 """Characters of a line that are kept; the rest is counted and skipped."""
+DUMP_LIMIT = 32 * 1024
+"""The same for the dump of all settings (13 kB in 0.5.15), whose end says as much as its beginning."""
+CUTS_KEPT = 1000
+"""So many cut lines can still be found in the file."""
 
-_KEPT_BYTES = 4 * LINE_LIMIT  # enough for LINE_LIMIT characters of UTF-8
+_KEPT_BYTES = max(4 * LINE_LIMIT, DUMP_LIMIT)  # LINE_LIMIT characters of UTF-8
+_END_BYTES = 16
 
-_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM
-    r"|\x1b[ -/]*[0-~]"  # the rest of ECMA-35
-)
 _GLUED = re.compile(r"(?<=(?:it/s|s/it)\]) *(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+_DUMP = re.compile(r"(?:\[[^]]{,80}\] )?server_args=")
 
 
 class Split(NamedTuple):
@@ -35,120 +41,145 @@ class Split(NamedTuple):
     """Replaces the previous `live`, which is a part of `lines` or of this one by now."""
 
 
+class Cut(NamedTuple):
+    """Where a line that is shown in part stands in its file, whole: `length` bytes from `offset`."""
+
+    offset: int
+    length: int
+    end: str
+    """Its last characters."""
+
+
 class LineSplitter:
     """Splits one log. A carriage return starts the line anew, so a progress bar is one line that changes.
 
-    Every byte that is not UTF-8 becomes U+FFFD. Escape sequences, bidirectional controls and other characters
-    without a glyph are dropped, control characters shown as their pictures (U+2400-2421), tabs expanded.
+    Every byte that is not UTF-8 becomes U+FFFD; for the rest see domain/printable.py.
     """
 
     def __init__(self) -> None:
+        self.count = 0
+        """Lines completed so far."""
+        self.cuts: dict[int, Cut] = {}
+        """The last `CUTS_KEPT` lines that were cut, by their number from 1."""
         self._pending = bytearray()
-        self._skipped = 0
+        self._start = 0  # where in the file the pending line starts
+        self._length = 0  # of the pending line, with what is not kept of it
+        self._end = b""  # its last bytes
+        self._next = 0
         self._returned = False  # a carriage return stands at the end: what comes next replaces the line
 
-    def feed(self, data: bytes) -> Split:
-        """Takes the next bytes, however many and wherever they were cut."""
+    def feed(self, data: bytes, offset: int | None = None) -> Split:
+        """Takes the next bytes, however many and wherever they were cut.
+
+        `offset` is where they stand in the file, if not behind those before.
+        """
+        at = self._next if offset is None else offset
+        self._next = at + len(data)
         first, newline, rest = data.partition(b"\n")
-        self._append(first)
+        self._append(first, at)
         if not newline:
             return Split([], self._live())
         lines = self._take()
         whole, newline, tail = rest.rpartition(b"\n")
         if newline:
-            lines += _lines(whole)
-        self._append(tail)
+            lines += self._lines(whole, at + len(first) + 1)
+        self._append(tail, self._next - len(tail))
         return Split(lines, self._live())
 
     def end(self) -> list[str]:
         """The log ended, or another file took its place: what was unfinished is a line now."""
-        return self._take() if self._pending else []
+        return self._take() if self._length else []
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, data: bytes, at: int) -> None:
         visible = data.rstrip(b"\r")
         start = visible.rfind(b"\r") + 1
         if start or (visible and self._returned):
             self._forget()
         self._returned = visible != data if visible else self._returned or bool(data)
-        room = start + _KEPT_BYTES - len(self._pending)
-        self._pending += visible[start:room]
-        self._skipped += max(0, len(visible) - room)
+        if not self._length:
+            self._start = at + start
+        self._length += len(visible) - start
+        self._pending += visible[start : start + _KEPT_BYTES - len(self._pending)]
+        self._end = (self._end + visible[max(start, len(visible) - _END_BYTES) :])[-_END_BYTES:]
 
     def _forget(self) -> None:
         self._pending.clear()
-        self._skipped = 0
+        self._length = 0
+        self._end = b""
         self._returned = False
 
     def _take(self) -> list[str]:
-        lines = [_clean(part, self._skipped) for part in _unglue(self._pending.decode("utf-8", "replace"))]
+        text = self._pending.decode("utf-8", "replace")
+        if len(text) <= LINE_LIMIT:
+            lines = _short(text)
+        else:
+            lines = [_cut(text, self._length)]
+            if len(text) > _limit(text) or self._length > len(self._pending):
+                self._remember(Cut(self._start, self._length, self._end.decode("utf-8", "replace")))
+        self.count += len(lines)
         self._forget()
         return lines
 
+    def _lines(self, block: bytes, at: int) -> list[str]:
+        """The hot path: nine lines in ten are short printable ASCII and pass three cheap tests."""
+        lines: list[str] = []
+        places = _places(block, at)
+        counted = self.count
+        for index, raw in enumerate(block.decode("utf-8", "replace").split("\n")):
+            if raw.isascii() and raw.isprintable() and len(raw) <= LINE_LIMIT:
+                lines.append(raw)
+                continue
+            text = _last_segment(raw)
+            if len(text) <= LINE_LIMIT:
+                lines += _short(text)
+                continue
+            self._append(*next((data, start) for number, data, start in places if number == index))
+            self.count = counted + len(lines)
+            lines += self._take()
+        self.count = counted + len(lines)
+        return lines
+
+    def _remember(self, cut: Cut) -> None:
+        self.cuts[self.count + 1] = cut
+        if len(self.cuts) > CUTS_KEPT:
+            del self.cuts[next(iter(self.cuts))]
+
     def _live(self) -> str | None:
-        if not self._pending:
+        if not self._length:
             return None
         # An incremental decoder holds back a character whose last bytes are still to come.
-        raw = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._pending))
-        return _clean(raw, self._skipped)
+        text = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._pending))
+        return printable(text) if len(text) <= LINE_LIMIT else _cut(text, self._length)
 
 
-def _lines(block: bytes) -> list[str]:
-    """The hot path: nine lines in ten are short printable ASCII and pass three cheap tests."""
-    lines: list[str] = []
-    for raw in block.decode("utf-8", "replace").split("\n"):
-        if raw.isascii() and raw.isprintable() and len(raw) <= LINE_LIMIT:
-            lines.append(raw)
-        else:
-            lines += [_clean(part, 0) for part in _unglue(raw)]
-    return lines
+def _places(block: bytes, at: int) -> Iterator[tuple[int, bytes, int]]:
+    """The lines of a block as bytes, each with its index and its place in the file."""
+    for index, data in enumerate(block.split(b"\n")):
+        yield index, data, at
+        at += len(data) + 1
 
 
-def _unglue(raw: str) -> list[str]:
+def _last_segment(raw: str) -> str:
+    """What is left to see of a line that was written over."""
+    return raw.rstrip("\r").rpartition("\r")[2] if "\r" in raw else raw
+
+
+def _short(text: str) -> list[str]:
     """Parts a bar from the log line that another rank printed behind it, where no newline stands between."""
-    last = raw.rstrip("\r").rpartition("\r")[2] if "\r" in raw else raw
-    if "/s]" in last or "/it]" in last:
-        return _GLUED.sub("\n", last).split("\n")
-    return [last]
+    if "/s]" in text or "/it]" in text:
+        return [printable(part) for part in _GLUED.sub("\n", text).split("\n")]
+    return [printable(text)]
 
 
-def _clean(text: str, skipped: int) -> str:
-    if len(text) > LINE_LIMIT:
-        skipped += len(text[LINE_LIMIT:].encode())
-        text = text[:LINE_LIMIT]
-    if not (text.isascii() and text.isprintable()):
-        text = _SEQUENCE.sub("", text).expandtabs().translate(_GLYPHS)
-    return f"{text} … +{_size(skipped)}" if skipped else text
+def _limit(text: str) -> int:
+    return DUMP_LIMIT if _DUMP.match(text) else LINE_LIMIT
 
 
-class _Glyphs(dict[int, str]):
-    """What stands for a character on the screen; filled as characters are met."""
-
-    def __missing__(self, codepoint: int) -> str:
-        glyph = self[codepoint] = _glyph(chr(codepoint))
-        return glyph
-
-
-_GLYPHS = _Glyphs()
-
-
-def _glyph(char: str) -> str:
-    if char == "\u3000":
-        return "  "
-    # Variation selectors make terminals disagree about the width of the character before them.
-    if "\ufe00" <= char <= "\ufe0f":
-        return ""
-    if char.isprintable():
-        return char
-    match unicodedata.category(char):
-        case "Cc" if char < " ":
-            return chr(0x2400 + ord(char))
-        case "Cc":
-            return "\u2421" if char == "\x7f" else "\ufffd"
-        case "Cf":
-            return ""
-        case "Zs":
-            return " "
-    return "\ufffd"
+def _cut(text: str, length: int) -> str:
+    """A line of `length` bytes, as much of it as is kept, with what is missing told."""
+    kept = text[: _limit(text)]
+    skipped = length - len(kept.encode())
+    return f"{printable(kept)} … +{_size(skipped)}" if skipped > 0 else printable(kept)
 
 
 def _size(count: int) -> str:
@@ -158,92 +189,63 @@ def _size(count: int) -> str:
     return f"{count // 1000} kB" if count < 1_000_000 else f"{count // 10_000 / 100:.2f} MB"
 
 
-_PREFIX = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*\] ")
-_DATED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(?:NIXL +)?([A-Z]+) ")
-_UVICORN = re.compile(r"(INFO|WARNING|ERROR|CRITICAL): +")
-_ACCESS = re.compile(r'INFO: +\S+ - "[A-Z]+ (/health)?.*" (\d)\d\d\b')
-_TORCH = re.compile(r"(?:\[rank\d+\]:\[)?([WEF])\d{3,4} \d\d:\d\d:")
-_CAUSE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Timeout)(?::|$)")
-_SHELL = re.compile(r".*: line \d+: +\d+ (Killed|Segmentation fault|Aborted|Terminated)\b")
-_HEAD = 4
+class Read(NamedTuple):
+    """What one piece of a log gave."""
+
+    lines: list[LogLine]
+    live: LogLine | None
+    """The unfinished line; it replaces the one before."""
+    revised: list[LogLine]
+    """Lines of earlier calls that mean something else now; of two with one number the later holds."""
 
 
-def _by_head() -> dict[str, list[tuple[str, LineClass]]]:
-    heads: dict[str, list[tuple[str, LineClass]]] = {}
-    for line_class, starts in logpatterns.STARTS:
-        for start in starts:
-            heads.setdefault(start[:_HEAD], []).append((start, line_class))
-    return heads
+class LogReader:
+    """Reads one log over all of its files. A line keeps its number (from 1) for ever."""
 
+    def __init__(self, patterns: Sequence[LinePattern] = ()) -> None:
+        self._splitter = LineSplitter()
+        self._context = LogContext()
+        self._judge = partial(judge_with, tuple(patterns)) if patterns else judge
 
-_STARTS = _by_head()
+    @property
+    def cuts(self) -> dict[int, Cut]:
+        """Where the lines stand that were cut for display, by number; the last `CUTS_KEPT`."""
+        return self._splitter.cuts
 
+    def feed(self, data: bytes, offset: int | None = None) -> Read:
+        """Takes the next bytes, however many and wherever they were cut.
 
-def classify(text: str) -> LineClass:
-    """The class of one line of a `Split`, judged alone.
+        `offset` is where they stand in the file, if not behind those before.
+        """
+        first = self._splitter.count + 1
+        texts, live = self._splitter.feed(data, offset)
+        return self._read(first, self._placed(first, texts), live)
 
-    The cheap and common tests come first: a dictionary of first words, then literals, then expressions.
-    """
-    if not text or text.isspace():
-        return "benign"
-    if text[0] == "[" and (prefix := _PREFIX.match(text)):
-        return _message(text[prefix.end() :])
-    return _unprefixed(text)
+    def end(self) -> Read:
+        """The file ended for good: what was unfinished is a line now."""
+        first = self._splitter.count + 1
+        lines = self._placed(first, self._splitter.end())
+        self._context.end()
+        return self._read(first, lines, None)
 
+    def _placed(self, first: int, texts: list[str]) -> list[LogLine]:
+        feed, judge_line, cuts = self._context.feed, self._judge, self._splitter.cuts
+        if not cuts:
+            return [feed(number, text, judge_line(text)) for number, text in enumerate(texts, first)]
+        return [
+            feed(number, text, judge_line(text), cuts[number].end if number in cuts else None)
+            for number, text in enumerate(texts, first)
+        ]
 
-def _message(text: str) -> LineClass:
-    if text.rstrip() == logpatterns.READY:
-        return "ready"
-    if level := _UVICORN.match(text):
-        return _uvicorn(text, level[1])
-    return _start(text) or _needle(logpatterns.CONTAINS, text) or "plain"
+    def _read(self, first: int, lines: list[LogLine], live: str | None) -> Read:
+        """Revisions of what this very piece gave are made at once."""
+        revised, self._context.revised = self._context.revised, []
+        for line in revised:
+            if line.number >= first:
+                lines[line.number - first] = line
+        return Read(lines, self._living(live), [line for line in revised if line.number < first])
 
-
-def _unprefixed(text: str) -> LineClass:
-    if text[0] == " ":
-        # Frames of a traceback quote source code, which may say anything.
-        return "progress" if "%|" in text else "plain"
-    if " NCCL INFO " in text or " NCCL WARN " in text:
-        return _needle(logpatterns.NCCL, text) or "plain"
-    if level := _DATED.match(text):
-        return _router(text, level[1])
-    if level := _UVICORN.match(text):
-        return _uvicorn(text, level[1])
-    return _start(text) or _needle(logpatterns.CONTAINS, text) or _expression(text)
-
-
-def _start(text: str) -> LineClass | None:
-    for start, line_class in _STARTS.get(text[:_HEAD], ()):
-        if text.startswith(start):
-            return line_class
-    return None
-
-
-def _needle(needles: logpatterns.Needles, text: str) -> LineClass | None:
-    for needle, line_class in needles:
-        if needle in text:
-            return line_class
-    return None
-
-
-def _uvicorn(text: str, level: str) -> LineClass:
-    if access := _ACCESS.match(text):
-        # A health check answers 503 for as long as the server starts; 4xx is the client's affair.
-        return "error" if access[2] == "5" and not access[1] else "benign"
-    return _needle(logpatterns.UVICORN, text) or logpatterns.LEVELS.get(level, "plain")
-
-
-def _router(text: str, level: str) -> LineClass:
-    if level == "ERROR":
-        return "error"
-    return _needle(logpatterns.ROUTER, text) or logpatterns.LEVELS.get(level, "plain")
-
-
-def _expression(text: str) -> LineClass:
-    if text.rstrip() == "Killed":
-        return "fatal"
-    if ": line " in text and (shell := _SHELL.match(text)):
-        return "benign" if shell[1] == "Terminated" else "fatal"
-    if level := _TORCH.match(text):
-        return logpatterns.LEVELS[level[1]]
-    return "error" if _CAUSE.match(text) else "plain"
+    def _living(self, live: str | None) -> LogLine | None:
+        if live is None:
+            return None
+        return LogLine(self._splitter.count + 1, live, self._context.live_class(self._judge(live)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from console.domain.logline import LogLine
+from collections.abc import Sequence
+
+from console.domain.logclass import LinePattern
 from console.domain.observation import LogUpdate, ServerKey
 from console.domain.server import LogPlace
 from console.remote.frames import LogBytes, TailEvent
-from console.services.loglines import LineSplitter, classify
+from console.services.loglines import Cut, LogReader, Read
 
 FIRST_LINES = 2000
 
@@ -14,12 +16,17 @@ FIRST_LINES = 2000
 class LogFollower:
     """Follows the log of one server over rotations and reconnects. A line keeps its number for ever."""
 
-    def __init__(self, server: ServerKey, place: LogPlace, lines: int = FIRST_LINES) -> None:
+    def __init__(
+        self,
+        server: ServerKey,
+        place: LogPlace,
+        lines: int = FIRST_LINES,
+        patterns: Sequence[LinePattern] = (),
+    ) -> None:
         self.server = server
         self.place = place
         self._first_lines = lines
-        self._splitter = LineSplitter()
-        self._number = 0
+        self._reader = LogReader(patterns)
         self._at: tuple[int, int, int] | None = None
         self.note = place.detail
         """Why there is nothing to follow, or what is odd about it."""
@@ -31,6 +38,11 @@ class LogFollower:
     def tail(self) -> str:
         """The name of the tail in orders and frames."""
         return f"{self.server[0]}.{self.server[1]}"
+
+    @property
+    def cuts(self) -> dict[int, Cut]:
+        """Where the lines that are shown in part stand in their file, whole, by number."""
+        return self._reader.cuts
 
     def order(self) -> dict[str, object] | None:
         """The fields of the order that starts or resumes the tail; None when there is no file."""
@@ -44,33 +56,37 @@ class LogFollower:
     def take(self, chunk: LogBytes) -> LogUpdate:
         """The lines that a chunk completes, and the unfinished one."""
         self._at = (chunk.dev, chunk.inode, chunk.offset + len(chunk.data))
-        lines, live = self._splitter.feed(chunk.data)
-        return LogUpdate(
-            server=self.server,
-            lines=tuple(self._numbered(text) for text in lines),
-            live=None if live is None else LogLine(self._number + 1, live, classify(live)),
-        )
+        return self._update(self._reader.feed(chunk.data, chunk.offset))
 
     def told(self, event: TailEvent) -> LogUpdate:
         """What an event means for the reader: a note, and the end of an unfinished line."""
         opened_before, self.opened = self.opened, True
         note = _note(event)
-        self.note = None if event.event in ("opened", "rotated", "truncated") else note
+        self.note = None if event.event in ("opened", "rotated", "truncated", "space") else note
+        if event.event in ("full", "space"):
+            return LogUpdate(server=self.server, notes=(note,))
         if event.event == "opened" and opened_before and event.offset == (self._at or (0, 0, 0))[2]:
             return LogUpdate(server=self.server)
         if event.event in ("rotated", "truncated", "opened"):
             self._at = None if event.inode is None else (event.dev or 0, event.inode, event.offset or 0)
             self.from_start = event.offset == 0
-        finished = tuple(self._numbered(text) for text in self._splitter.end())
-        notes = (note,) if note is not None and not (event.event == "opened" and not opened_before) else ()
-        return LogUpdate(server=self.server, lines=finished, notes=notes)
+        if event.event == "truncated":
+            self._reader.cuts.clear()
+        finished = self._reader.end()
+        is_first = event.event == "opened" and not opened_before
+        return self._update(finished, () if is_first else (note,))
 
-    def _numbered(self, text: str) -> LogLine:
-        self._number += 1
-        return LogLine(self._number, text, classify(text))
+    def _update(self, read: Read, notes: tuple[str, ...] = ()) -> LogUpdate:
+        return LogUpdate(
+            server=self.server,
+            lines=tuple(read.lines),
+            live=read.live,
+            notes=notes,
+            revised=tuple(read.revised),
+        )
 
 
-def _note(event: TailEvent) -> str | None:
+def _note(event: TailEvent) -> str:
     said = {
         "opened": "log opened",
         "rotated": "log rotated: going on in the new file",
@@ -78,5 +94,7 @@ def _note(event: TailEvent) -> str | None:
         "missing": "log file is not there",
         "denied": "log file may not be read",
         "gone": "log file is gone",
+        "full": "the disk that holds the log is full: lines may be lost",
+        "space": "the disk that holds the log has room again",
     }[event.event]
     return f"{said} ({event.detail})" if event.detail else said

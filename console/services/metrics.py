@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from console.domain.metrics import Rates, Reading, parse_reading, parse_router_reading, rates
+from console.domain.metrics import Reading, parse_reading, parse_router_reading, rates
 from console.domain.readiness import conclude
 from console.remote.sglang import SglangClient
 from console.services.runs import Figures, Run
@@ -100,7 +100,7 @@ class Probe:
         at = time.monotonic()
         if page.text is None:
             self._previous = None
-            self._figure(metrics_note=page.note, rates=Rates(), running=None, queued=None, kv_pct=None)
+            self._run.figures = msgspec.structs.replace(no_figures(self._run.figures), metrics_note=page.note)
             return
         reading = parse_reading(page.text, at)
         self._figure(
@@ -108,6 +108,7 @@ class Probe:
             rates=rates(self._previous, reading),
             running=_whole(reading.running),
             queued=_whole(reading.queued),
+            transferring=_transferring(reading),
             kv_pct=None if reading.kv_usage is None else 100 * reading.kv_usage,
         )
         self._previous = reading
@@ -135,6 +136,17 @@ class Probe:
 
 def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
+
+
+def _transferring(reading: Reading) -> int | None:
+    queues = (
+        reading.bootstrap_queue,
+        reading.inflight_queue,
+        reading.prealloc_queue,
+        reading.transfer_queue,
+    )
+    known = [queue for queue in queues if queue is not None]
+    return _whole(sum(known)) if known else None
 
 
 def no_figures(figures: Figures) -> Figures:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from console.domain.metrics import Rates, from_batch_line
+from console.domain.readiness import conclude
 from console.domain.throughput import Throughput
 from console.services.runs import Run
 
 Number = TypeVar("Number", int, float)
+
+STARTING = ("launching", "loading", "capturing graphs", "warming up")
 
 SILENT_S = 15.0
 """Batch lines come only with work: a server that wrote none for this long is idle."""
@@ -64,4 +67,6 @@ def _sum(values: Sequence[Number | None]) -> Number | None:
 def _note(servers: Sequence[Run]) -> str | None:
     if not servers:
         return "no SGLang server found"
+    if all(conclude(run.evidence).state in STARTING for run in servers):
+        return "no readings yet: the servers are starting"
     return next((run.figures.metrics_note for run in servers if run.figures.metrics_note), None)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 
 import msgspec
 
+from console.domain.errors import ConnectionLost
 from console.domain.gpu import Sample
 from console.domain.host_view import Connection, HostView
-from console.domain.observation import Ended, Servers, Update
+from console.domain.logclass import LinePattern
+from console.domain.loghistory import HostMatches, HostSearch, OlderLines
+from console.domain.observation import Ended, ServerKey, Servers, Update
 from console.remote.agent_link import AgentLink
 from console.remote.agent_parcel import AgentOptions
 from console.remote.frames import LogBytes, ServersFound, TailEvent
 from console.remote.sglang import SglangClient
 from console.remote.tunnel import HostTransport
+from console.services.history import LogHistory
 from console.services.logs import FIRST_LINES
 from console.services.metrics import Probe, no_figures
 from console.services.rates import throughput
@@ -48,11 +52,13 @@ class HostWatch:
         options: AgentOptions,
         python: str | None = None,
         log_lines: int = FIRST_LINES,
+        patterns: Sequence[LinePattern] = (),
     ) -> None:
         self._identity = identity
         self._events = session(open_host, options, python)
-        self._runs = Runs(log_lines)
+        self._runs = Runs(log_lines, patterns)
         self._probes: dict[str, asyncio.Task[None]] = {}
+        self._histories: dict[str, LogHistory] = {}
         self._queue: asyncio.Queue[Update] = asyncio.Queue(WAITING_UPDATES)
         self._link: AgentLink | None = None
         self._client: SglangClient | None = None
@@ -85,8 +91,44 @@ class HostWatch:
             await _cancel([*tasks, *self._probes.values()])
             await self._events.aclose()
 
+    async def older(self, server: ServerKey, before: int) -> OlderLines:
+        """Lines of a server's log directly before line number `before`. Raises ConnectionLost."""
+        link, history = self._asked(server)
+        return await history.older(link, before)
+
+    def search(self, server: ServerKey, search: HostSearch) -> AsyncGenerator[HostMatches, None]:
+        """Search the file that a server logs to: what was found so far, the last one `done`.
+
+        Closing the generator ends the search. Raises UsageError when the pattern is no regular expression,
+        ConnectionLost.
+        """
+        link, history = self._asked(server)
+        return history.search(link, search)
+
+    def whole_line(
+        self, server: ServerKey, offset: int, size: int, number: int | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """The bytes of a line of a server's log, in pieces; `number` tells in which file it stands.
+
+        Raises ConsoleError when the file is not what it was, ConnectionLost.
+        """
+        link, history = self._asked(server)
+        return history.whole_line(link, offset, size, number)
+
+    def _asked(self, server: ServerKey) -> tuple[AgentLink, LogHistory]:
+        """Whom to ask about a server's log. Raises ConnectionLost."""
+        run = next((run for run in self._runs if run.process.key == server), None)
+        if self._link is None or run is None:
+            raise ConnectionLost("the log cannot be asked for", cause="the host is not connected")
+        return self._link, self._history(run)
+
+    def _history(self, run: Run) -> LogHistory:
+        return self._histories.setdefault(run.log.tail, LogHistory(run.log.place.path or ""))
+
     async def _next(self, tasks: list[asyncio.Task[None]]) -> Update:
         """The next update; an error in one of the tasks is raised here rather than lost."""
+        if not self._queue.empty():
+            return self._queue.get_nowait()
         getting = asyncio.create_task(self._queue.get())
         try:
             await asyncio.wait([getting, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -148,7 +190,7 @@ class HostWatch:
     async def _take_sample(self, sample: Sample) -> None:
         now = time.monotonic()
         self._sample, self._sampled_at = sample, now
-        self._skew_s = sample.host.time - time.time() + (self._rtt_s() or 0.0) / 2
+        self._skew_s = self._runs.skew_s = sample.host.time - time.time() + (self._rtt_s() or 0.0) / 2
         await self._queue.put(sample)
         await self._queue.put(self._view())
 
@@ -167,8 +209,9 @@ class HostWatch:
         if run is None:
             return
         update = run.log.take(chunk)
+        self._history(run).took(chunk, update)
         before = run.evidence
-        run.read(update.lines, time.monotonic())
+        run.read(update.lines, time.monotonic(), update.live, update.revised)
         await self._queue.put(update)
         if run.evidence != before:
             self._servers_changed = True
@@ -178,7 +221,8 @@ class HostWatch:
         if run is None:
             return
         update = run.log.told(event)
-        run.read(update.lines, time.monotonic())
+        self._history(run).told(event, update)
+        run.read(update.lines, time.monotonic(), update.live, update.revised)
         if event.event == "opened" and run.log.from_start:
             run.opened_at_start()
         await self._queue.put(update)
@@ -187,12 +231,13 @@ class HostWatch:
     async def _follow_log(self, run: Run) -> None:
         order = run.log.order()
         if order is not None and self._link is not None:
-            await self._link.send("tail", **order)
+            await self._link.send("tail", **order, **self._history(run).fingerprint)
 
     async def _forget(self, run: Run) -> None:
         probe = self._probes.pop(run.log.tail, None)
         if probe is not None:
             await _cancel([probe])
+        self._histories.pop(run.log.tail, None)
         if self._link is not None:
             await self._link.send("untail", tail=run.log.tail)
 

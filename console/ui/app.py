@@ -13,13 +13,14 @@ from typing import ClassVar
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker, WorkerState
 
 from console.domain.errors import ConsoleError
 from console.domain.observation import Ended, Update
-from console.ui.keymap import EVERYWHERE, bindings
+from console.ui.keymap import EVERYWHERE, LOG, bindings
 from console.ui.messages import Updated
 from console.ui.screens.dashboard import Dashboard
 from console.ui.screens.help import HelpScreen
@@ -118,10 +119,13 @@ class ConsoleApp(App[BaseException]):
         """Every key is in the palette too."""
         for key in EVERYWHERE:
             if not key.id.startswith("pane-"):
-                yield SystemCommand(key.label.capitalize(), key.explained, self._runner(key.action))
+                yield SystemCommand(key.label.capitalize(), key.explained, self._runner(key.action, self))
+        if (log := self.dashboard.front_log) is not None:
+            for key in LOG:
+                yield SystemCommand(f"Log: {key.label}", key.explained, self._runner(key.action, log))
 
-    def _runner(self, action: str) -> Callable[[], object]:
-        return lambda: self.run_worker(self.run_action(action), group="palette")
+    def _runner(self, action: str, target: DOMNode) -> Callable[[], object]:
+        return lambda: self.run_worker(self.run_action(action, target), group="palette")
 
     def action_help(self) -> None:
         """Show all keys."""

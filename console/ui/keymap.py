@@ -22,6 +22,11 @@ class Key(NamedTuple):
     """In the footer."""
 
 
+READ, FIND, TAKE = "Reading a log", "Finding in a log", "Taking lines along"
+FOLLOW = "Follow the end of the log, or stop."
+SEARCH = "Search a regular expression; escape: back."
+FILTER = "Lines that match; !… others; empty: all."
+
 EVERYWHERE = (
     Key("help", "question_mark", "help", "help", "All keys.", "Console", True),
     Key("quit", "q", "back_or_quit", "quit", "Back to the dashboard; from there, quit.", "Console", True),
@@ -38,17 +43,37 @@ EVERYWHERE = (
 )
 
 LOG = (
-    Key("follow", "F", "toggle_follow", "follow", "Follow the end of the log, or stop.", "Log", True),
-    Key("pause", "space", "toggle_pause", "pause", "Freeze the view; reading goes on.", "Log", True),
-    Key("top", "g,home", "to_top", "top", "The oldest line kept.", "Log"),
-    Key("bottom", "G,end", "to_bottom", "end", "The newest line, and follow.", "Log"),
-    Key("next-error", "e", "next_error", "next error", "The next error or fatal line.", "Log", True),
-    Key("previous-error", "E", "previous_error", "previous error", "The error before.", "Log"),
-    Key("next-warning", "w", "next_warning", "next warning", "The next warning.", "Log"),
-    Key("previous-warning", "W", "previous_warning", "previous warning", "The warning before.", "Log"),
-    Key(
-        "raw", "v", "toggle_raw", "whole lines", "Lines with date, level and source file, or without.", "Log"
-    ),
+    Key("follow", "F", "toggle_follow", "follow", FOLLOW, READ, True),
+    Key("pause", "space", "toggle_pause", "pause", "Freeze the view; reading goes on.", READ),
+    Key("bottom", "G,end", "to_end", "end", "The newest line, and follow.", READ),
+    Key("top", "g,home", "to_top", "top", "The oldest line kept.", READ),
+    Key("line-down", "down,j", "lines(1)", "line down", "One line down.", READ),
+    Key("line-up", "up,k", "lines(-1)", "line up", "One line up; at the end it follows again.", READ),
+    Key("page-down", "pagedown", "pages(1)", "page down", "One page down.", READ),
+    Key("page-up", "pageup", "pages(-1)", "page up", "One page up.", READ),
+    Key("half-down", "ctrl+d", "pages(0.5)", "half a page down", "Half a page down.", READ),
+    Key("half-up", "ctrl+u", "pages(-0.5)", "half a page up", "Half a page up.", READ),
+    Key("right", "right", "columns(1)", "right", "Sideways; following goes on.", READ),
+    Key("left", "left", "columns(-1)", "left", "And back.", READ),
+    Key("raw", "v", "toggle_whole", "whole lines", "With date, level and source file.", READ),
+    Key("times", "d", "toggle_times", "times", "The time of each line, or not.", READ),
+    Key("wrap", "x,ctrl+w", "toggle_folds", "wrap", "Wrap long lines, or cut them.", READ),
+    Key("search", "/", "search", "search", SEARCH, FIND, True),
+    Key("next-match", "n", "next_match", "next match", "The next match; after the last, the first.", FIND),
+    Key("previous-match", "N", "previous_match", "previous match", "The match before.", FIND),
+    Key("filter", "&", "filter", "filter", FILTER, FIND, True),
+    Key("level", "l", "next_level", "level", "All lines, warnings and errors, errors.", FIND, True),
+    Key("next-error", "e", "next_error", "next error", "The next error or fatal line.", FIND, True),
+    Key("previous-error", "E", "previous_error", "previous error", "The error before.", FIND),
+    Key("next-warning", "w", "next_warning", "next warning", "The next warning.", FIND),
+    Key("previous-warning", "W", "previous_warning", "previous warning", "The warning before.", FIND),
+    Key("clear", "escape", "clear", "clear", "End the block, or forget the matches.", FIND),
+    Key("copy", "y", "copy", "copy", "Copy the block, the marked or top line.", TAKE),
+    Key("select", "V", "select", "select", "Begin a block; lines and pages extend it.", TAKE),
+    Key("extend-down", "shift+down", "extend(1)", "extend down", "One line more.", TAKE),
+    Key("extend-up", "shift+up", "extend(-1)", "extend up", "One line more, upwards.", TAKE),
+    Key("save", "s", "save", "save", "Save what is shown, or the block.", TAKE),
+    Key("pager", "o", "page_out", "pager", "The same in $PAGER, else in less.", TAKE),
 )
 
 

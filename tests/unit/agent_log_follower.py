@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.agent.tails import Event, Tail
+from console.agent.tails import Event, Resume, Tail
 
 
 class Follower:
     """A tail driven as the agent's loop does it: poll, tell, then read until there is no more."""
 
-    def __init__(self, path: Path, *, lines: int = 2000, resume: tuple[int, int, int] | None = None) -> None:
-        self.tail = Tail("t1", str(path), lines=lines, resume=resume)
+    def __init__(
+        self, path: Path, *, lines: int = 2000, resume: tuple[int, int, int] | None = None, last: bytes = b""
+    ) -> None:
+        self.tail = Tail("t1", str(path), lines=lines, resume=resume and Resume(*resume, last))
         self.data = b""
         self.events: list[Event] = []
         self.at = (0, 0, 0)
+        self.last = b""
+        """What was read directly before that, as far as this follower has read it."""
 
     def step(self, limit: int = 65536) -> list[str]:
         """One round; the events of it, by name."""
@@ -29,7 +33,7 @@ class Follower:
         self.events += events
         for event in events:
             if event["event"] in ("opened", "rotated", "truncated"):
-                self.at = (event["dev"], event["inode"], event["offset"])
+                self.at, self.last = (event["dev"], event["inode"], event["offset"]), b""
         return [event["event"] for event in events]
 
     def take(self, limit: int) -> bool:
@@ -42,6 +46,7 @@ class Follower:
         assert (header["kind"], header["tail"]) == ("log", "t1")
         self.data += data
         self.at = (header["dev"], header["inode"], header["offset"] + len(data))
+        self.last = (self.last + data)[-64:]
         return True
 
     def settle(self) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from console.agent import service
 from console.agent.frames import Header
+from console.agent.logreader import LogReader
 
 
 class Frames:
@@ -30,12 +31,21 @@ class Frames:
     def of_kind(self, kind: str) -> list[Header]:
         return [header for header, _ in self.seen if header["kind"] == kind]
 
+    def bodies(self, kind: str) -> list[bytes]:
+        return [body for header, body in self.seen if header["kind"] == kind]
+
 
 class Clock:
     now = 100.0
 
     def __call__(self) -> float:
         return self.now
+
+
+def identity(path: Path) -> dict[str, int]:
+    """The fields by which an order names a file."""
+    status = path.stat()
+    return {"dev": status.st_dev, "inode": status.st_ino}
 
 
 @pytest.fixture
@@ -163,3 +173,130 @@ def test_a_fresh_reading_of_the_gpus_is_sent_at_once(
     clock.now += 0.5
     agent.step()
     assert len(frames.of_kind("sample")) == 3, "but not for ever"
+
+
+def test_lines_before_an_offset_are_read_on_request(
+    agent: service.Agent, frames: Frames, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\ntwo\nthree\n")
+    agent.obey({"op": "read", "id": 7, "path": str(log), "before": 8} | identity(log))
+    agent.step()
+    assert frames.bodies("page") == [b"one\ntwo\n"]
+    assert [(header["id"], header["offset"], header["more"]) for header in frames.of_kind("page")] == [
+        (7, 0, False)
+    ]
+    agent.step()
+    assert len(frames.of_kind("page")) == 1
+
+
+def test_what_a_tail_holds_open_is_read_though_it_has_no_name(
+    agent: service.Agent, frames: Frames, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\ntwo\n")
+    file = identity(log)
+    agent.obey({"op": "tail", "tail": "a", "path": str(log)})
+    agent.step()
+    log.unlink()
+    agent.obey({"op": "read", "id": 1, "path": str(log), "before": 8} | file)
+    agent.step()
+    assert frames.bodies("page") == [b"one\ntwo\n"]
+
+
+def test_a_log_that_was_rotated_is_read_under_its_new_name_and_one_that_is_gone_is_told(
+    agent: service.Agent, frames: Frames, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\ntwo\n")
+    order = {"op": "read", "path": str(log), "before": 4} | identity(log)
+    log.rename(tmp_path / "server.log.1")
+    log.write_bytes(b"other\n")
+    agent.obey(dict(order, id=1))
+    agent.step()
+    assert frames.bodies("page") == [b"one\n"]
+    (tmp_path / "server.log.1").rename(tmp_path / "elsewhere")
+    agent.obey(dict(order, id=2))
+    agent.step()
+    assert frames.of_kind("reply")[-1] == {
+        "kind": "reply",
+        "id": 2,
+        "error": "the log file is no longer there",
+        "more": False,
+    }
+
+
+def test_a_log_that_was_truncated_is_told(agent: service.Agent, frames: Frames, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\n")
+    agent.obey({"op": "read", "id": 1, "path": str(log), "before": 99} | identity(log))
+    agent.step()
+    assert "truncated" in frames.of_kind("reply")[-1]["error"]
+
+
+def test_a_page_and_a_tail_take_turns(agent: service.Agent, frames: Frames, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"x" * 59 + b"\n" + b"y" * 200_000)
+    agent.obey({"op": "tail", "tail": "a", "path": str(log)})
+    agent.obey({"op": "read", "id": 1, "path": str(log), "before": 200_060} | identity(log))
+    for _ in range(3):
+        assert agent.step() == 0.0
+    logs_and_pages = [kind for kind in frames.kinds() if kind in ("log", "page")]
+    assert logs_and_pages == ["log", "page", "log", "page", "log", "page"]
+
+
+def test_a_search_is_waited_for_at_its_descriptor_and_can_be_cancelled(
+    agent: service.Agent, frames: Frames, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"a" * 64 + b"!\n")
+    agent.obey({"op": "search", "id": 5, "path": str(log), "pattern": "^(a+)+$"})
+    assert agent.step() > 0.0, "it must wait, not spin"
+    assert len(agent.readable()) == 1
+    agent.obey({"op": "cancel", "id": 5})
+    assert agent.readable() == []
+    agent.obey({"op": "cancel", "id": 5})
+    agent.step()
+    assert frames.of_kind("matches") == []
+
+
+def test_no_part_is_read_while_the_connection_is_full(
+    agent: service.Agent, frames: Frames, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\n")
+    agent.obey({"op": "search", "id": 1, "path": str(log), "pattern": "one"})
+    agent.obey({"op": "read", "id": 2, "path": str(log), "before": 4})
+    frames.idle = False
+    assert agent.step() > 0.0
+    assert agent.readable() == []
+    assert frames.of_kind("page") == []
+    agent.obey({"op": "cancel", "id": 1})
+
+
+def test_too_many_questions_at_once_are_refused(agent: service.Agent, frames: Frames, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\n")
+    for number in range(9):
+        agent.obey({"op": "read", "id": number, "path": str(log), "before": 4})
+    assert [reply["id"] for reply in frames.of_kind("reply")] == [8]
+    agent.step()
+    assert len(frames.of_kind("page")) == 8
+
+
+def test_a_full_disk_under_a_log_is_told_once_and_its_end_too(
+    agent: service.Agent, frames: Frames, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\n")
+    left = [100, 100, 1 << 30]
+    monkeypatch.setattr(LogReader, "space", lambda reader: left.pop(0))
+    agent.obey({"op": "tail", "tail": "a", "path": str(log)})
+    while left:
+        clock.now += 6
+        agent.step()
+    clock.now += 1
+    agent.step()
+    events = [header["event"] for header in frames.of_kind("tail")]
+    assert events == ["opened", "full", "space"]
+    assert frames.of_kind("tail")[1]["detail"] == "100 bytes left"

@@ -118,7 +118,7 @@ class TailModel(RuleBasedStateMachine):
         """The connection breaks and a new tail goes on."""
         before = self.follower
         before.tail.close()
-        self.follower = Follower(self.log, resume=before.at)
+        self.follower = Follower(self.log, resume=before.at, last=before.last)
         self.follower.data, self.follower.at = before.data, before.at
 
     @precondition(lambda self: self.follower.data == self.written)

@@ -25,8 +25,8 @@ def before(log: Path) -> Follower:
     return follower
 
 
-def go_on(log: Path, before: Follower) -> Follower:
-    follower = Follower(log, resume=before.at)
+def go_on(log: Path, before: Follower, last: bytes = b"") -> Follower:
+    follower = Follower(log, resume=before.at, last=last)
     follower.data = before.data
     return follower
 
@@ -86,3 +86,30 @@ def test_the_file_is_gone_and_there_is_no_other(log: Path, before: Follower) -> 
     log.write_bytes(numbered(10, 12))
     assert after.settle() == ["opened"]
     assert after.data == numbered(0, 12)
+
+
+def test_goes_on_in_a_file_that_was_cut_and_grew_past_the_offset_while_away(
+    log: Path, before: Follower
+) -> None:
+    os.truncate(log, 0)
+    append(log, numbered(100, 200))
+    after = go_on(log, before, last=before.last)
+    assert after.settle() == ["opened", "truncated"]
+    assert after.data == numbered(0, 10) + numbered(100, 200)
+
+
+def test_a_file_that_was_written_anew_at_the_same_length_while_away_is_known_by_its_last_bytes(
+    log: Path, before: Follower
+) -> None:
+    anew = log.read_bytes().replace(b"line", b"LINE")
+    log.write_bytes(anew)
+    after = go_on(log, before, last=before.last)
+    assert after.settle() == ["opened", "truncated"]
+    assert after.data == numbered(0, 10) + anew
+
+
+def test_last_bytes_that_are_there_change_nothing(log: Path, before: Follower) -> None:
+    append(log, numbered(10, 20))
+    after = go_on(log, before, last=before.data[-7:])
+    assert after.settle() == ["opened"]
+    assert after.data == numbered(0, 20)

@@ -1,5 +1,6 @@
 """The verdict: which rule speaks first, and what it says when it cannot know."""
 
+import msgspec
 import pytest
 
 from console.domain.deployment import observed
@@ -115,3 +116,18 @@ def test_hot_gpus_are_no_reason_to_speak() -> None:
 )
 def test_the_deployment_is_as_good_as_its_servers(states: tuple[ServerState, ...], deployment: str) -> None:
     assert observed([server("single", state) for state in states]).state == deployment
+
+
+def test_a_degraded_server_is_told_with_what_to_do() -> None:
+    view = msgspec.structs.replace(
+        server("decode", reason="3 requests in a row failed"), phase="degraded", next="restart the pair"
+    )
+    verdict = judge((view,), NO_REPORT)
+    assert verdict.text == "decode :30000 degraded: 3 requests in a row failed. Next: restart the pair"
+    assert observed((view,)).state == "degraded"
+
+
+def test_a_server_that_is_stopping_is_still_there() -> None:
+    view = msgspec.structs.replace(server("single", "gone"), phase="stopping")
+    assert observed((view,)).state == "stopping"
+    assert observed((server("single", "gone"),)).state == "none"

@@ -3,85 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.cells import cell_len
-from textual.app import App, ComposeResult
-from textual.containers import Vertical
 from textual.events import MouseScrollUp
 from textual.geometry import Region
-from textual.pilot import Pilot
 from textual.strip import Strip
 
 from console.domain.logline import LineClass, LogLine
 from console.domain.observation import LogUpdate
-from console.ui.themes import load_themes
-from console.ui.widgets.log_buffer import LogBuffer, Note, Row
 from console.ui.widgets.log_look import ASCII_SIGNS, SIGNS
-from console.ui.widgets.log_pane import LogPane
-from console.ui.widgets.log_view import REPAINT_S
+from console.ui.widgets.log_view import REPAINT_S, LogView
 from console.ui.widgets.meter import ASCII, UNICODE, Glyphs
-
-DEADLINE_S = 5.0
-
-
-class CountingPane(LogPane):
-    """Counts how often it is drawn."""
-
-    drawn = 0
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        self.drawn += 1
-        return super().render_lines(crop)
+from tests.unit.log_app import PaneApp, numbered, shows, until
 
 
-class PaneApp(App[None]):
-    """One pane in a theme of ours."""
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When the log was drawn."""
+    moments: list[float] = []
+    render_lines = LogView.render_lines
 
-    CSS = "LogPane { border: round $border; }"
+    def counted(view: LogView, crop: Region) -> list[Strip]:
+        moments.append(time.monotonic())
+        return render_lines(view, crop)
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE, limit: int = 1000, label: str = "decode :30001") -> None:
-        super().__init__()
-        self.pane = CountingPane(label, role="decode", glyphs=glyphs, limit=limit)
-        for theme in load_themes().themes:
-            self.register_theme(theme)
-        self.theme = "dsv4-dark"
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield self.pane
-
-    @property
-    def rows(self) -> list[str]:
-        """The text of the rows in view, without trailing blanks."""
-        return [self.pane.render_line(y).text.rstrip() for y in range(self.pane.size.height)]
-
-    @property
-    def said(self) -> str:
-        """The text of the title."""
-        (top,) = self.pane.render_lines(Region(0, 0, self.pane.outer_size.width, 1))
-        return top.text.strip("╭╮─ ")
-
-
-def numbered(start: int, count: int, line_class: LineClass = "plain") -> list[LogLine]:
-    return [LogLine(number, f"line {number}", line_class) for number in range(start, start + count)]
-
-
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        await pilot.pause(0.01)
-
-
-async def shows(pilot: Pilot[None], app: PaneApp, lines: Iterable[LogLine], last: str) -> None:
-    """Gives lines to the pane and waits until `last` is the bottom row."""
-    app.pane.extend(list(lines))
-    await until(pilot, lambda: last in app.rows[-1])
+    monkeypatch.setattr(LogView, "render_lines", counted)
+    return moments
 
 
 class TestWindow:
@@ -102,7 +51,6 @@ class TestWindow:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 50), "line 50")
-            app.pane.focus()
             await pilot.press("up", "up")
             app.pane.extend(numbered(51, 3))
             await until(pilot, lambda: "5 below" in app.said)
@@ -115,7 +63,6 @@ class TestWindow:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 50), "line 50")
-            app.pane.focus()
             await pilot.press("pageup", "pagedown")
             assert app.pane.following
 
@@ -123,14 +70,13 @@ class TestWindow:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 50), "line 50")
-            await pilot._post_mouse_events([MouseScrollUp], app.pane)
+            await pilot._post_mouse_events([MouseScrollUp], app.pane.view)
             await until(pilot, lambda: not app.pane.following)
 
     async def test_the_follow_key_stops_and_starts(self) -> None:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 50), "line 50")
-            app.pane.focus()
             await pilot.press("F")
             app.pane.extend(numbered(51, 1))
             await until(pilot, lambda: "1 below" in app.said)
@@ -141,7 +87,6 @@ class TestWindow:
         app = PaneApp(limit=30)
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 50), "line 50")
-            app.pane.focus()
             await pilot.press("g")
             assert app.rows[0] == "  line 21"
 
@@ -149,7 +94,6 @@ class TestWindow:
         app = PaneApp(limit=100)
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 100), "line 100")
-            app.pane.focus()
             await pilot.press("pageup")
             before = app.rows
             for start in range(101, 151, 10):
@@ -162,7 +106,6 @@ class TestWindow:
         app = PaneApp(limit=100)
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 100), "line 100")
-            app.pane.focus()
             await pilot.press("space")
             before = app.rows
             app.pane.extend(numbered(101, 500))
@@ -179,18 +122,18 @@ class TestWindow:
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 50), "line 50")
             await pilot.resize_terminal(40, height)
-            await until(pilot, lambda: app.pane.size.height == height - 2)
+            await until(pilot, lambda: app.pane.view.size.height == height - 2)
             assert app.rows[-1] == "  line 50"
 
     async def test_an_unfinished_line_stands_last_and_is_replaced(self) -> None:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             app.pane.extend(numbered(1, 1))
-            app.pane.set_live("Loading 12%")
+            app.pane.view.set_live(LogLine(0, "Loading 12%", "progress"))
             await until(pilot, lambda: app.rows[:3] == ["  line 1", f"{SIGNS['progress']} Loading 12%", ""])
-            app.pane.set_live("Loading 67%")
+            app.pane.view.set_live(LogLine(0, "Loading 67%", "progress"))
             await until(pilot, lambda: app.rows[:3] == ["  line 1", f"{SIGNS['progress']} Loading 67%", ""])
-            app.pane.set_live(None)
+            app.pane.view.set_live(None)
             await until(pilot, lambda: app.rows[:2] == ["  line 1", ""])
 
     async def test_news_of_a_log_comes_as_lines_notes_and_a_live_line(self) -> None:
@@ -216,28 +159,28 @@ class TestWindow:
 
 
 class TestCost:
-    async def test_a_burst_is_drawn_ten_times_a_second_at_most(self) -> None:
+    async def test_a_burst_is_drawn_ten_times_a_second_at_most(self, drawn: list[float]) -> None:
         app = PaneApp(limit=50_000)
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 20), "line 20")
-            drawn, start = app.pane.drawn, time.monotonic()
+            before, start = len(drawn), time.monotonic()
             for batch in range(300):
                 app.pane.extend(numbered(21 + batch * 100, 100))
                 await pilot.pause(0)
             await until(pilot, lambda: app.rows[-1] == "  line 30020")
-            assert 1 <= app.pane.drawn - drawn <= 2 + (time.monotonic() - start) / REPAINT_S
+            assert 1 <= len(drawn) - before <= 2 + (time.monotonic() - start) / REPAINT_S
 
-    async def test_a_hidden_pane_is_not_drawn_and_catches_up_when_shown(self) -> None:
+    async def test_a_hidden_pane_is_not_drawn_and_catches_up_when_shown(self, drawn: list[float]) -> None:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             await shows(pilot, app, numbered(1, 20), "line 20")
             app.pane.display = False
             await until(pilot, lambda: not app.pane.is_on_screen)
-            drawn = app.pane.drawn
+            before = len(drawn)
             for start in range(21, 121, 10):
                 app.pane.extend(numbered(start, 10))
                 await pilot.pause()
-            assert app.pane.drawn == drawn
+            assert len(drawn) == before
             app.pane.display = True
             await until(pilot, lambda: app.rows[-1:] == ["  line 120"])
 
@@ -294,10 +237,9 @@ class TestLooks:
         app = PaneApp()
         async with app.run_test(size=(width, 12)) as pilot:
             app.pane.extend([LogLine(n, text, "plain") for n, text in enumerate(texts)])
-            app.pane.focus()
             await until(pilot, lambda: "日" in app.rows[0])
             for _ in range(3):
-                strips = [app.pane.render_line(y) for y in range(len(texts))]
+                strips = [app.pane.view.render_line(y) for y in range(len(texts))]
                 assert {cell_len(strip.text) for strip in strips} == {width - 3}
                 assert strips[0].text.endswith("…")
                 await pilot.press("right")
@@ -306,7 +248,6 @@ class TestLooks:
         app = PaneApp()
         async with app.run_test(size=(40, 12)) as pilot:
             app.pane.extend([LogLine(1, "0123456789" * 9, "error")])
-            app.pane.focus()
             await until(pilot, lambda: app.rows[0].startswith("✗ 0123"))
             await pilot.press("right")
             assert app.rows[0].startswith("✗ 89012345")
@@ -330,7 +271,6 @@ class TestLooks:
         app = PaneApp()
         async with app.run_test(size=(120, 12)) as pilot:
             app.pane.extend([LogLine(1, line, "plain")])
-            app.pane.focus()
             await until(pilot, lambda: app.rows[0] == f"  {seen}")
             await pilot.press("v")
             assert app.rows[0] == f"  {line}"
@@ -390,7 +330,6 @@ class TestAlarms:
         app = PaneApp()
         async with app.run_test(size=(80, 12)) as pilot:
             await shows(pilot, app, self.LINES, "line 84")
-            app.pane.focus()
             visited = []
             for key in ("e", "e", "e", "E", "w", "w"):
                 await pilot.press(key)
@@ -404,7 +343,6 @@ class TestAlarms:
         app = PaneApp()
         async with app.run_test(size=(80, 12)) as pilot:
             await shows(pilot, app, self.LINES, "line 84")
-            app.pane.focus()
             await pilot.press("E")
             assert app.pane.marked is not None
             assert app.pane.marked.number == 42
@@ -413,9 +351,8 @@ class TestAlarms:
         app = PaneApp()
         async with app.run_test(size=(80, 12)) as pilot:
             await shows(pilot, app, self.LINES, "line 84")
-            app.pane.focus()
             await pilot.press("e")
-            strips = [app.pane.render_line(y) for y in range(app.pane.size.height)]
+            strips = [app.pane.view.render_line(y) for y in range(app.pane.view.size.height)]
             reversed_rows = [
                 strip.text for strip in strips if any(s.style and s.style.reverse for s in strip)
             ]
@@ -427,36 +364,11 @@ class TestAlarms:
         async with app.run_test(size=(80, 12)) as pilot:
             start = numbered(1, 1, "error") if not lines else []
             await shows(pilot, app, [*start, *numbered(2, 40)], "line 41")
-            app.pane.focus()
             await pilot.press("e")
             assert any(told in notice.message for notice in app._notifications)
             assert app.pane.following
 
 
 def _colours(app: PaneApp) -> set[Any]:
-    strips = [app.pane.render_line(y) for y in range(app.pane.size.height)]
+    strips = [app.pane.view.render_line(y) for y in range(app.pane.view.size.height)]
     return {s.style.color for strip in strips for s in strip if s.style and s.text.strip()}
-
-
-class TestBuffer:
-    @given(st.lists(st.integers(0, 12), max_size=12), st.integers(1, 15))
-    def test_a_row_keeps_its_position_for_as_long_as_it_is_kept(self, batches: list[int], limit: int) -> None:
-        buffer, rows = LogBuffer(limit), list[Row]()
-        for size in batches:
-            lines = numbered(len(rows), size, "error" if size % 2 else "plain")
-            buffer.extend(lines)
-            buffer.note(f"after {size}")
-            rows += [*lines, Note(f"after {size}")]
-        assert (buffer.first, buffer.end) == (max(0, len(rows) - limit), len(rows))
-        assert [buffer[at] for at in range(buffer.first, buffer.end)] == rows[buffer.first :]
-        errors = [at for at, row in enumerate(rows) if isinstance(row, LogLine) and row.line_class == "error"]
-        assert buffer.counts["error"] == len(errors)
-        assert buffer.after("error", -1) == next((at for at in errors if at >= buffer.first), None)
-
-    def test_a_frozen_copy_stays_as_it_was(self) -> None:
-        buffer = LogBuffer(3)
-        buffer.extend(numbered(1, 3, "error"))
-        frozen = buffer.frozen()
-        buffer.extend(numbered(4, 3, "warning"))
-        assert [frozen[at] for at in range(frozen.first, frozen.end)] == numbered(1, 3, "error")
-        assert (frozen.counts["warning"], frozen.after("error", 0)) == (0, 1)

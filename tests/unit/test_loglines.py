@@ -1,20 +1,15 @@
-"""Splitting a log into lines that are safe to show, and telling what each line is."""
+"""From the bytes of a log to lines that are safe to show, with their numbers, classes and heads."""
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-from typing import Any
-
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from console.domain.logline import LineClass
-from console.services.loglines import LINE_LIMIT, LineSplitter, classify
+from console.domain.logclass import LinePattern
+from console.domain.logline import LogLine
+from console.services.loglines import CUTS_KEPT, DUMP_LIMIT, LINE_LIMIT, LineSplitter, LogReader, Read
 
-CORPUS = Path(__file__).parent.parent / "cases" / "log_lines.jsonl"
 READY = "[2026-11-02 10:15:42] The server is fired up and ready to roll!"
 
 
@@ -50,6 +45,12 @@ class TestLines:
     @given(st.binary(max_size=300), st.integers(1, 40))
     def test_where_the_bytes_were_cut_makes_no_difference(self, data: bytes, size: int) -> None:
         assert split_in_pieces(data, size) == split(data)
+
+    @given(st.binary(max_size=300))
+    def test_no_line_is_lost_and_none_is_made_up(self, data: bytes) -> None:
+        """Of bars with lines glued behind them the bytes below hold none."""
+        rest = data.rpartition(b"\n")[2].strip(b"\r")
+        assert len(split(data)) == data.count(b"\n") + bool(rest)
 
     @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
     def test_whatever_comes_in_only_printable_text_comes_out(self, data: bytes) -> None:
@@ -148,95 +149,159 @@ class TestLongLines:
         splitter.feed(self.PROMPT + b"\r")
         assert splitter.feed(b"bar").live == "bar"
 
+    @settings(max_examples=40, deadline=None)
+    @given(st.binary(max_size=60), st.integers(1, 5000), st.integers(500, 5000))
+    def test_where_the_bytes_were_cut_makes_no_difference_to_long_lines(
+        self, data: bytes, times: int, size: int
+    ) -> None:
+        many = (data * times)[:20_000] + b"\n"
+        assert split_in_pieces(many, size) == split(many)
+
     def test_only_the_excess_is_counted_in_characters_of_several_bytes(self) -> None:
         (line,) = split("語".encode() * (LINE_LIMIT + 2))
         assert line == "語" * LINE_LIMIT + " … +6 B"
 
-
-def corpus() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-
-
-NEEDS_NEIGHBOURS = {
-    "boot-bind": r"Traceback",
-    "asgi-1": r" +(File|result)",
-    "warm-fail": r"requests.exceptions.ReadTimeout|.*kill_process_tree called",
-    "cap-fail": r"Possible solutions|\d\. |Open an issue",
-    "il-tp3": r"  File",
-    "wd-1": r".*Scheduler debug info|Pyspy dump",
-    "segv-1": r"Current thread|  File",
-}
-"""Lines of the corpus whose class only the incident around them gives: frames, advice, dumps."""
+    def test_the_dump_of_all_settings_is_kept_whole(self) -> None:
+        """13 kB in 0.5.15, and its last fields (the role of a pair) matter as much as its first."""
+        dump = (
+            "[2026-11-29 23:24:08] server_args=ServerArgs(" + "x='y', " * 2000 + "disaggregation_mode='null')"
+        )
+        assert split(dump.encode() + b"\n") == [dump]
+        endless = dump + "x='y', " * 40_000
+        assert split(endless.encode() + b"\n") == [
+            f"{endless[:DUMP_LIMIT]} … +{(len(endless) - DUMP_LIMIT) // 1000} kB"
+        ]
 
 
-def stands_alone(case: dict[str, Any]) -> bool:
-    return not re.match(NEEDS_NEIGHBOURS.get(case.get("group", ""), r"(?!)"), case["line"])
+class TestCuts:
+    """A line that is shown in part can be had whole: where it stands in its file is told."""
+
+    LONG = b"x" * 9000 + b"end"
+
+    @pytest.mark.parametrize("size", [100, 6000, 1_000_000])
+    def test_place_and_length_of_a_cut_line(self, size: int) -> None:
+        data = b"short\n" + self.LONG + b"\n" + "日本\r".encode() + self.LONG + b"\r\nshort\n" + self.LONG
+        splitter = LineSplitter()
+        split_into(splitter, data, size)
+        assert sorted(splitter.cuts) == [2, 3, 5]
+        for cut in splitter.cuts.values():
+            assert data[cut.offset : cut.offset + cut.length] == self.LONG
+            assert self.LONG.decode().endswith(cut.end)
+            assert cut.end.endswith("end")
+
+    def test_offsets_count_from_where_the_reading_began(self) -> None:
+        splitter = LineSplitter()
+        splitter.feed(b"half a ", 1_000_000)
+        splitter.feed(b"line\n" + self.LONG + b"\n", 1_000_007)
+        assert splitter.cuts[2].offset == 1_000_012
+
+    def test_whole_dumps_and_short_lines_are_not_cut(self) -> None:
+        splitter = LineSplitter()
+        splitter.feed(b"[2026-11-29 23:24:08] server_args={" + b"'a': 1, " * 1000 + b"}\nshort\n")
+        assert splitter.cuts == {}
+
+    def test_only_the_last_ones_are_remembered(self) -> None:
+        splitter = LineSplitter()
+        splitter.feed((self.LONG + b"\n") * (CUTS_KEPT + 5))
+        assert len(splitter.cuts) == CUTS_KEPT
+        assert min(splitter.cuts) == 6
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in corpus() if stands_alone(case)], ids=lambda case: case["line"][:60]
-)
-def test_class_of_every_line_that_can_be_judged_alone(case: dict[str, Any]) -> None:
-    (line,) = split(case["line"].encode() + b"\n")
-    assert classify(line) == case["class"], case["why"]
+def split_into(splitter: LineSplitter, data: bytes, size: int) -> None:
+    for start in range(0, len(data), size):
+        splitter.feed(data[start : start + size])
+    splitter.end()
 
 
-def test_lines_inside_an_incident_never_pass_for_good_news() -> None:
-    inside = [case["line"] for case in corpus() if not stands_alone(case)]
-    assert len(inside) == 15
-    assert {classify(line) for line in inside} <= {"plain", "benign", "error"}
+def final_lines(reads: list[Read]) -> list[LogLine]:
+    """All lines, as they are after the last revision."""
+    lines = {line.number: line for read in reads for line in (*read.lines, *read.revised)}
+    return [lines[number] for number in sorted(lines)]
 
 
-def stamped(message: str) -> str:
-    return f"[2026-11-02 10:15:42 TP0] {message}"
+def read_in_pieces(data: bytes, size: int) -> list[LogLine]:
+    reader = LogReader()
+    reads = [reader.feed(data[start : start + size]) for start in range(0, len(data), size)]
+    return final_lines([*reads, reader.end()])
 
 
-@pytest.mark.parametrize(
-    "line",
+BUSY = b"[2026-11-02 10:15:40] Health check failed. Server couldn't get a response.\n"
+ALIVE = b"[2026-11-02 10:15:50 TP0] Decode batch, #running-req: 3\n"
+
+WORDS = st.sampled_from(
     [
-        stamped("Ignore import error when loading sglang.srt.models.glm4v_moe: No module named 'x'"),
-        "[Gloo] Rank 0 is connected to 0 peer ranks. Expected number of connected peer ranks is : 0",
-        stamped("Using FP8 KV cache but no scaling factors provided. Defaulting to 1.0."),
-        "gpu-box:41890:41890 [0] NCCL INFO PROFILER/Plugin: Could not find: libnccl-profiler.so.",
-        "[rank0]:[W1102 10:12:07.1079 P.cpp:1250] Warning: process group has NOT been destroyed before",
-        stamped('INFO:     127.0.0.1:50112 - "GET /v1/error_codes HTTP/1.1" 200 OK'),
-        stamped('INFO:     127.0.0.1:50113 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request'),
-        stamped('INFO:     127.0.0.1:50113 - "GET /health HTTP/1.1" 503 Service Unavailable'),
-    ],
+        b"[2026-11-02 10:15:40 TP1] Scheduler hit an exception: Traceback (most recent call last):",
+        b"[2026-11-02 10:15:41] SIGTERM received.",
+        b"[2026-11-02 10:15:42] Receive: obj=GenerateReqInput(text='a",
+        b"', stream=False)",
+        b"Traceback (most recent call last):",
+        b"KeyboardInterrupt",
+        b"RuntimeError: CUDA error: x",
+        b"  File",
+        b"Killed",
+        b"[2026-11-02 10:15:43 TP0] Scheduler debug info:",
+        b"[2026-11-02 10:15:44 TP0] Scheduler watchdog timeout (self.watchdog_timeout=3, self.soft=True)",
+        b"server_args=",
+        b"\r",
+        b"\x1b[31m",
+        b"\xff",
+        BUSY.strip(),
+        ALIVE.strip(),
+        READY.encode(),
+    ]
 )
-def test_harmless_start_up_lines_raise_no_alarm(line: str) -> None:
-    """A03: words like error, failed and warning in lines that mean nothing."""
-    assert classify(line) == "benign"
+LOGS = st.lists(WORDS | st.just(b"\n") | st.binary(max_size=6), max_size=60).map(b"".join)
+LINED_LOGS = st.lists(WORDS | st.binary(max_size=6), max_size=60).map(b"\n".join)
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (READY, "ready"),
-        ("The server is fired up and ready to roll!", "plain"),
-        (stamped(f"User said: {READY}"), "plain"),
-        (stamped(f"Receive: obj=GenerateReqInput(text='{READY}')"), "benign"),
-        (stamped("Receive: obj=GenerateReqInput(text='Scheduler hit an exception: ')"), "benign"),
-        (stamped("DetokenizerManager hit an exception: Traceback (most recent call last):"), "fatal"),
-        (stamped("Disaggregation warmup failed (mode=decode), status codes: [500]"), "fatal"),
-        (stamped("End of prefill disaggregation mode warmup with status 500, resp: x"), "fatal"),
-        (stamped("Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=True)"), "warning"),
-        (stamped("Watchdog timeout (self.watchdog_timeout=300)"), "fatal"),
-        (stamped('INFO:     127.0.0.1:1 - "POST /v1/completions HTTP/1.1" 500 Internal'), "error"),
-        (
-            "ValueError: Page size mismatch: decode server has page_size=64, but prefill server has 32.",
-            "fatal",
-        ),
-        ("RuntimeError: Address already in use (os error 98)", "fatal"),
-        (stamped("Failed to do what nobody has seen before"), "warning"),
-        ('    raise RuntimeError("CUDA out of memory. Tried")', "plain"),
-        ("  0%|          | 0/58 [00:00<?, ?it/s]", "progress"),
-    ],
-)
-def test_class(line: str, expected: LineClass) -> None:
-    assert classify(line) == expected
+class TestReader:
+    def test_lines_have_numbers_that_go_on(self) -> None:
+        reader = LogReader()
+        assert [line.number for line in reader.feed(b"a\nb\nc").lines] == [1, 2]
+        read = reader.feed(b"d\ne")
+        assert read.lines == [LogLine(3, "cd", "plain")]
+        assert read.live == LogLine(4, "e", "plain")
+        assert reader.end().lines == [LogLine(4, "e", "plain")]
+        assert reader.end() == ([], None, [])
 
+    def test_a_revision_of_an_earlier_piece_is_told(self) -> None:
+        reader = LogReader()
+        (given,) = reader.feed(BUSY).lines
+        assert given.line_class == "error"
+        assert reader.feed(ALIVE).revised == [given._replace(line_class="warning")]
 
-@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=200))
-def test_any_text_has_a_class_and_none_is_ready(text: str) -> None:
-    assert classify(text) != "ready"
+    def test_a_revision_within_one_piece_is_made_at_once(self) -> None:
+        read = LogReader().feed(BUSY + ALIVE)
+        assert [line.line_class for line in read.lines] == ["warning", "stats"]
+        assert read.revised == []
+
+    def test_an_unfinished_line_has_a_class_too(self) -> None:
+        live = LogReader().feed(b"Loading shards:  22% Completed | 10/46 [00:12<00:41,  1.15s/it]").live
+        assert live is not None
+        assert live.line_class == "progress"
+
+    def test_the_last_line_of_a_killed_process_is_not_lost(self) -> None:
+        """A10: the log stops in the middle of a line."""
+        reader = LogReader()
+        reader.feed(b"one\n[2026-11-02 09:04:11 TP2] Load wei")
+        assert reader.end().lines == [LogLine(2, "[2026-11-02 09:04:11 TP2] Load wei", "plain")]
+
+    def test_patterns_of_the_user_come_first(self) -> None:
+        reader = LogReader([LinePattern("error", "my marker")])
+        lines = reader.feed(
+            b"here is my marker\n[2026-11-02 10:15:42] x my marker\n[2026-11-02 10:15:42] my mark\n"
+        ).lines
+        assert [line.line_class for line in lines] == ["error", "error", "plain"]
+
+    @given(LOGS | LINED_LOGS, st.integers(1, 60))
+    def test_where_the_bytes_were_cut_makes_no_difference(self, data: bytes, size: int) -> None:
+        assert read_in_pieces(data, size) == read_in_pieces(data, max(1, len(data)))
+
+    @given(LOGS | LINED_LOGS, st.integers(1, 60))
+    def test_numbers_are_complete_and_heads_are_heads(self, data: bytes, size: int) -> None:
+        lines = read_in_pieces(data, size)
+        assert [line.number for line in lines] == list(range(1, len(lines) + 1))
+        assert [line.text for line in lines] == split(data)
+        for line in lines:
+            assert line.head is None or line.head < line.number
+            assert line.head is None or lines[line.head - 1].head is None

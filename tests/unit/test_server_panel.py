@@ -145,3 +145,18 @@ async def test_the_panel_is_as_high_as_its_servers() -> None:
 async def test_the_age_of_a_server_is_unknown_without_the_hosts_clock() -> None:
     drawn = [plain(line) for line in server_lines(PAIR[:1], None, 110, UNICODE)]
     assert "n/a  pid 5857" in drawn[0]
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "words"),
+    [
+        ("capturing graphs", "starting", "capturing"),
+        ("stalled", "starting", "! STALLED"),
+        ("degraded", "ready", "! DEGRADED"),
+        ("crashed", "failed", "CRASHED"),
+        ("stopping", "gone", "stopping"),
+    ],
+)
+def test_the_phase_is_said_in_full(phase: str, state: ServerState, words: str) -> None:
+    (line,) = server_lines([view("decode", state, phase=phase)], None, 100, UNICODE)
+    assert words in plain(line)

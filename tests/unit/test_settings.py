@@ -134,8 +134,14 @@ class TestWrongValues:
         [
             ('thene = "x"', "thene: no such setting. Next: write theme."),
             ("[hosts.ct200]\ninterval = 1", "hosts.ct200.interval: no such setting. Next: write interval_s."),
-            ("xyz = 1", "xyz: no such setting. Next: use one of default_host, theme, hosts, keys."),
-            ('"a\\nb" = 1', "'a\\nb': no such setting. Next: use one of default_host, theme, hosts, keys."),
+            (
+                "xyz = 1",
+                "xyz: no such setting. Next: use one of default_host, theme, hosts, keys, log_patterns.",
+            ),
+            (
+                '"a\\nb" = 1',
+                "'a\\nb': no such setting. Next: use one of default_host, theme, hosts, keys, log_patterns.",
+            ),
         ],
     )
     def test_an_unknown_key_and_the_near_one(self, file: Path, text: str, said: str) -> None:

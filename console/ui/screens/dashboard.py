@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
@@ -41,6 +43,10 @@ NOBODY = "no SGLang server or router found in /proc"
 
 class Dashboard(Screen[None]):
     """Shows what it is given; knows no host."""
+
+    # Escape belongs to what is open in a pane first.
+    ESCAPE_TO_MINIMIZE = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "minimize", show=False)]
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__()
@@ -91,6 +97,7 @@ class Dashboard(Screen[None]):
             panel.greyed = lost and not isinstance(panel, StatusBar)
         logs = self.query_one(LogDeck)
         logs.greyed, logs.age_s = lost, view.age_s
+        logs.utc_offset_s = view.utc_offset_s or 0.0
         # While the connection is lost the status bar tells the age; the driver did not stall.
         gpus.age_s = 0.0 if lost else view.age_s or 0.0
 
@@ -145,6 +152,11 @@ class Dashboard(Screen[None]):
         for selector, count in rows.items():
             self.query_one(selector).styles.height = count
 
+    @property
+    def front_log(self) -> Widget | None:
+        """The log that has the focus, or had it last."""
+        return self.query_one(LogDeck).front
+
     def panes(self) -> list[Widget]:
         """The panes in the order of their numbers."""
         return [
@@ -163,7 +175,7 @@ class Dashboard(Screen[None]):
         self.query_one(LogDeck).activate(pane)
         if self.maximized is not None and self.maximized is not pane:
             self.maximize(pane)
-        pane.focus()
+        self.set_focus(pane)
 
     def zoom(self) -> None:
         """The focused pane alone, and back."""

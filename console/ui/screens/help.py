@@ -6,15 +6,23 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from console.ui.keymap import EVERYWHERE, LOG, Key
+from console.ui.keymap import EVERYWHERE, LOG, TAKE, Key
 
-NAMES = {"question_mark": "?", "ctrl+p": "^p", "ctrl+r": "^r", "shift+tab": "⇧tab"}
+NAMES = {
+    "question_mark": "?", "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "shift+tab": "⇧tab",
+    "up": "↑", "down": "↓", "left": "←", "right": "→", "shift+up": "⇧↑", "shift+down": "⇧↓",
+}  # fmt: skip
+
+
+TWO_COLUMNS = 120
+"""Columns of the terminal from which there are two of keys."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -24,9 +32,13 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark", "app.pop_screen", "close")]
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="help") as box:
+        with VerticalScroll(id="help") as box, Container(id="help-columns"):
             box.border_title = "Keys"
-            yield Static(key_table((*EVERYWHERE, *LOG)))
+            yield Static(key_table((*EVERYWHERE, *(key for key in LOG if key.group == TAKE))))
+            yield Static(key_table(key for key in LOG if key.group != TAKE))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= TWO_COLUMNS, "-wide")
 
 
 def key_table(keys: Iterable[Key]) -> Text:
@@ -49,4 +61,4 @@ def key_table(keys: Iterable[Key]) -> Text:
 
 def names(key: Key) -> str:
     """The keys as a person would write them."""
-    return " ".join(NAMES.get(one, one) for one in key.keys.split(","))
+    return " ".join(NAMES.get(one, one.replace("ctrl+", "^")) for one in key.keys.split(","))

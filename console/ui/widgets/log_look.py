@@ -1,25 +1,26 @@
-"""How one row of a log looks: a sign that tells its class without colour, then its text."""
+"""How one row of a log looks: a sign that tells its class without colour, whose it is, then its text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from console.domain.logline import LineClass
+from console.domain.logline import LogLine
 
 from .lines import Line, Span, in_grey
-from .log_buffer import Note, Row
+from .log_folds import folds
+from .log_rows import Kind, Mark, Note, Row, Source
+from .log_text import Piece, row_pieces
 from .meter import Glyphs
 from .paint import Paint, Tone
 
-Look = LineClass | Literal["note"]
-
-SIGNS: Mapping[Look, str] = {
+SIGNS: Mapping[Kind, str] = {
     "ready": "✓",
     "error": "✗",
     "fatal": "✖",
@@ -30,8 +31,9 @@ SIGNS: Mapping[Look, str] = {
     "benign": "·",
     "plain": " ",
     "note": "─",
+    "mark": "─",
 }
-ASCII_SIGNS: Mapping[Look, str] = {
+ASCII_SIGNS: Mapping[Kind, str] = {
     **SIGNS,
     "ready": "+",
     "error": "x",
@@ -39,10 +41,11 @@ ASCII_SIGNS: Mapping[Look, str] = {
     "progress": ">",
     "benign": ".",
     "note": "-",
+    "mark": "-",
 }
 
 GUTTER = 2
-"""Cells before the text: the sign and a space. They stay when the text is scrolled sideways."""
+"""Cells of the sign, and of the blank or the bar of a selected row behind it."""
 
 LOG_TONES: Mapping[str, Tone] = {
     "log-ready": Tone(("log-ready", "success"), bold=True),
@@ -55,16 +58,13 @@ LOG_TONES: Mapping[str, Tone] = {
     "log-benign": Tone(("log-benign", "foreground-muted")),
     "log-plain": Tone(),
     "log-note": Tone(("log-note", "accent")),
-    "mark": Tone(("primary",), bold=True),
+    "log-mark": Tone(("accent",), bold=True),
+    "marked": Tone(("primary",), bold=True),
+    "match": Tone(("accent",)),
+    "selected": Tone(("primary",), bold=True),
 }
-
-# Left out of a line: the date, the level (the sign says it), and where in its source a router stands.
-_SGLANG = re.compile(
-    r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*)\] (?:(?:INFO|WARNING|ERROR): +)?"
-)
-_ROUTER = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d) +(?:(?:TRACE|DEBUG|INFO|WARN|ERROR) )?")
-_ROUTER_DETAIL = re.compile(r'(?<=: )/\S+\.rs:\d+: | version=\S+ module="\w+" request_id="[^"]*"')
-_VALUE = re.compile(r"(?<=: )([^,]+)")
+# Reversed, so that they are seen without colour too.
+_REVERSED = frozenset({"marked", "match"})
 
 
 class LogPaint(Paint):
@@ -79,8 +79,7 @@ class LogPaint(Paint):
         style = self._based.get(tone)
         if style is None:
             own = self._style(LOG_TONES[tone]) if tone in LOG_TONES else super().style(tone)
-            # Reversed, so that it is seen without colour too.
-            style = self._based[tone] = self.base + own + Style(reverse=True if tone == "mark" else None)
+            style = self._based[tone] = self.base + own + Style(reverse=True if tone in _REVERSED else None)
         return style
 
     def segments(self, line: Line) -> list[Segment]:
@@ -91,59 +90,140 @@ class LogPaint(Paint):
 class Window(NamedTuple):
     """What part of a row is seen, and how."""
 
-    left: int
     width: int
-    raw: bool
+    left: int = 0
+    """Cells that are scrolled out at the left; the gutter stays."""
+    folded: bool = False
+    """Long rows take several lines of the screen rather than being cut."""
+    whole: bool = False
     """Letter for letter, with what the line's prefix says of date, level and source."""
-    greyed: bool
+    timed: bool = True
+    """With the time of day, where the line is not whole."""
+    greyed: bool = False
+    words: int = 0
+    """Cells for the word that says whose the line is, the blank behind it included; 0 for none."""
+
+    @property
+    def room(self) -> int:
+        """Cells for the text."""
+        return max(1, self.width - GUTTER - self.words)
 
 
-def row_strip(row: Row, window: Window, paint: LogPaint, glyphs: Glyphs, *, marked: bool = False) -> Strip:
-    """A row of `window.width` cells: the gutter and the part of the text in view, an ellipsis where cut."""
-    gutter, text = row_gutter(row, glyphs, marked=marked), row_text(row, glyphs, raw=window.raw)
-    if window.greyed:
-        gutter, text = in_grey(gutter), in_grey(text)
-    seen, room = Strip(paint.segments(text)), max(1, window.width - GUTTER)
-    cut = seen.cell_length > window.left + room
-    if cut or window.left:
-        seen = seen.crop(window.left, window.left + room - cut)
-    pad = Span(glyphs.ellipsis, "muted") if cut else Span(" " * max(0, room - seen.cell_length))
-    return Strip([*paint.segments(gutter), *seen, *paint.segments((pad,))], window.width)
+class Emphasis(NamedTuple):
+    """What sets a row off from others."""
+
+    marked: bool = False
+    """It was jumped to."""
+    selected: bool = False
+    matches: re.Pattern[str] | None = None
+    """What to show in reverse."""
 
 
-def row_gutter(row: Row, glyphs: Glyphs, *, marked: bool = False) -> Line:
-    """The sign of a row."""
-    look = _look(row)
+PLAIN = Emphasis()
+
+
+def row_strips(
+    row: Row,
+    source: Source | None,
+    window: Window,
+    paint: LogPaint,
+    glyphs: Glyphs,
+    emphasis: Emphasis = PLAIN,
+) -> list[Strip]:
+    """A row as lines of `window.width` cells each; one line where rows are not folded."""
+    if isinstance(row, Mark):
+        return [_rule(row, window, paint, glyphs, emphasis)]
+    pieces = row_pieces(row, glyphs, whole=window.whole, timed=window.timed)
+    text = Strip(_segments(pieces, row, window, paint, emphasis))
+    parts = _folded(text, window) if window.folded else [_cut(text, window, paint, glyphs)]
+    gutters = _gutters(row, source, window, glyphs, emphasis)
+    return [
+        Strip([*paint.segments(gutter), *part], window.width)
+        for gutter, part in zip(gutters, parts, strict=False)
+    ]
+
+
+def kind_of(row: Row) -> Kind:
+    """What a row is."""
+    if isinstance(row, LogLine):
+        return row.line_class
+    return "note" if isinstance(row, Note) else "mark"
+
+
+def _gutters(
+    row: Row, source: Source | None, window: Window, glyphs: Glyphs, emphasis: Emphasis
+) -> Iterator[Line]:
+    """The gutter of the first line of a row, then of those that continue it, without end."""
+    kind = kind_of(row)
     signs = ASCII_SIGNS if glyphs.ascii_only else SIGNS
-    return Span(signs[look], "mark" if marked else f"log-{look}"), Span(" ")
+    sign = Span(signs[kind], "marked" if emphasis.marked else f"log-{kind}")
+    bar = Span(("|" if glyphs.ascii_only else "▎") if emphasis.selected else " ", "selected")
+    word = Span((source.word if source else "").ljust(window.words)[: window.words], _role_tone(source))
+    first: Line = (sign, bar, word)
+    yield in_grey(first) if window.greyed else first
+    while True:
+        yield Span(" "), bar, Span(" " * window.words)
 
 
-def row_text(row: Row, glyphs: Glyphs, *, raw: bool = False) -> Line:
-    """The text of a row in tones."""
-    tone, said = f"log-{_look(row)}", glyphs.safe(row.text)
-    if raw or isinstance(row, Note):
-        return (Span(said, tone),)
-    lead, message = _parted(said)
-    body = _values(message) if row.line_class == "stats" else (Span(message, tone),)
-    return (Span(lead, "muted"), *body) if lead else body
+def _role_tone(source: Source | None) -> str:
+    return "muted" if source is None or source.role is None else f"role-{source.role}"
 
 
-def _look(row: Row) -> Look:
-    return "note" if isinstance(row, Note) else row.line_class
+def _segments(
+    pieces: Iterable[Piece], row: Row, window: Window, paint: LogPaint, emphasis: Emphasis
+) -> Iterator[Segment]:
+    tone_of = _greyed if window.greyed else str
+    matched = list(_matched(row.text, emphasis.matches))
+    for piece in pieces:
+        for text, is_match in _parted(piece, matched):
+            yield Segment(text, paint.style("match" if is_match else tone_of(piece.tone)))
 
 
-def _parted(line: str) -> tuple[str, str]:
-    """When and where, and what."""
-    if found := _SGLANG.match(line):
-        return f"{found[1]} ", line[found.end() :]
-    if found := _ROUTER.match(line):
-        return f"{found[1]} ", _ROUTER_DETAIL.sub("", line[found.end() :], count=2)
-    return "", line
+def _greyed(tone: str) -> str:
+    return in_grey((Span("", tone),))[0].tone
 
 
-def _values(message: str) -> Line:
-    """A batch line as labels and values."""
-    parts = _VALUE.split(message)
-    return tuple(
-        Span(part, "log-plain" if index % 2 else "log-stats") for index, part in enumerate(parts) if part
-    )
+def _matched(text: str, pattern: re.Pattern[str] | None) -> Iterator[tuple[int, int]]:
+    if pattern is not None:
+        yield from (found.span() for found in pattern.finditer(text) if found.end() > found.start())
+
+
+def _parted(piece: Piece, matched: Iterable[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
+    """A piece in those parts of it that match and those that do not."""
+    done, text = 0, piece.text
+    for first, last in matched:
+        start, end = max(done, first - piece.start), min(len(text), last - piece.start)
+        if start < end:
+            if start > done:
+                yield text[done:start], False
+            yield text[start:end], True
+            done = end
+    if done < len(text):
+        yield text[done:], False
+
+
+def _cut(text: Strip, window: Window, paint: LogPaint, glyphs: Glyphs) -> Strip:
+    """The part of the text in view, with an ellipsis where it goes on."""
+    room = window.room
+    cut = text.cell_length > window.left + room
+    seen = text.crop(window.left, window.left + room - cut) if cut or window.left else text
+    pad = Span(glyphs.ellipsis, "muted") if cut else Span(" " * max(0, room - seen.cell_length))
+    return Strip([*seen, *paint.segments((pad,))], room)
+
+
+def _folded(text: Strip, window: Window) -> list[Strip]:
+    room = window.room
+    if not text.cell_length:
+        return [Strip.blank(room)]
+    return [part.adjust_cell_length(room) for part in text.divide(list(folds(text.text, room)))]
+
+
+def _rule(row: Mark, window: Window, paint: LogPaint, glyphs: Glyphs, emphasis: Emphasis) -> Strip:
+    """A line across the log, with time and text in it."""
+    dash = ASCII_SIGNS["mark"] if glyphs.ascii_only else SIGNS["mark"]
+    said = f"{dash} {glyphs.safe(row.text)} "
+    said += dash * max(0, window.width - 1 - cell_len(said))
+    sign = Span(dash, "marked" if emphasis.marked else "log-mark")
+    line: Line = (sign, Span(said, "log-mark"))
+    strip = Strip(paint.segments(in_grey(line) if window.greyed else line))
+    return strip.adjust_cell_length(window.width)

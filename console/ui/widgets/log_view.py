@@ -1,232 +1,281 @@
-"""A window over the rows of a growing log: only what is in view is drawn, ten times a second at most."""
+"""How a growing log is read: followed, scrolled back, paused, searched; drawn ten times a second at most."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from time import monotonic
+from typing import NamedTuple
 
-from rich.cells import cell_len
 from textual import events
-from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.widget import Widget
 
-from console.domain.logline import LineClass, LogLine
+from console.domain.logline import LogLine
 
-from .lines import Span, fit
-from .log_buffer import ROW_LIMIT, LogBuffer, Row
-from .log_look import GUTTER, LogPaint, Window, row_strip
+from .log_filter import LogFilter
+from .log_pattern import Pattern, TooSlow
+from .log_rows import KeptRows
+from .log_shown import FIRST_SLICE_S, SLICE_S
+from .log_window import LIVE, LogWindow, Place, Spot
 from .meter import UNICODE, Glyphs
 
 REPAINT_S = 0.1
 """Least time between two repaints, however fast the log grows."""
-STRIPS_KEPT = 512
+WHEEL_ROWS = 3
 
 
-class LogView(ScrollView):
-    """Shows part of a log.
+class Bookmark(NamedTuple):
+    """Where a reader was."""
 
-    Following, it keeps the newest line in view. Scrolled back, it keeps the same lines in view while new ones
-    come and old ones are dropped. Paused, it shows the log of that moment, and goes on reading behind it.
+    top: Place
+    held: bool
+    marked: int | None
+
+
+class LogView(LogWindow):
+    """A window that follows the end of a log, or stays where the reader is.
+
+    Scrolled back, it keeps the same lines in view while new ones come and old ones are dropped. At the end it
+    follows again, because to follow is a wish that scrolling does not undo. Paused, it shows the log of that
+    moment, and goes on reading behind it.
     """
 
-    DEFAULT_CSS = """
-    LogView { overflow: scroll scroll; scrollbar-size: 0 1; }
-    """
-
-    following: reactive[bool] = reactive(True, init=False)
+    follow: reactive[bool] = reactive(True, init=False)
+    """Whether to keep the end of the log in view for as long as the reader does not look at older lines."""
     paused: reactive[bool] = reactive(False, init=False)
-    raw: reactive[bool] = reactive(False, init=False)
-    """Whether lines are shown letter for letter, with the date, level and source of their prefix."""
-    greyed: reactive[bool] = reactive(False, init=False)
-    """Whether the log may have gone on unseen."""
-    place_note: reactive[str | None] = reactive(None, init=False)
-    """Why there is nothing to follow, or what is odd about it."""
 
-    def __init__(
-        self,
-        *,
-        glyphs: Glyphs = UNICODE,
-        limit: int = ROW_LIMIT,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(name=name, id=id, classes=classes)
-        self.glyphs = glyphs
-        self._buffer = LogBuffer(limit)
-        self._live: LogLine | None = None
-        self._shown = self._buffer
-        self._shown_live: LogLine | None = None
-        self._first = 0  # the position that is row 0 of the scrolled area, as of the last repaint
-        self._mark: int | None = None
-        self._widest = 0
-        self._strips: LRUCache[tuple[int, int, bool], Strip] = LRUCache(STRIPS_KEPT)
-        self._paint: LogPaint | None = None
+    class Repainted(Message):
+        """What is shown may have changed."""
+
+    class GaveUp(Message):
+        """A pattern took too long, and is no longer looked for."""
+
+    def __init__(self, buffer: KeptRows, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(buffer, glyphs=glyphs)
+        self.wrapped = False
+        """The way to the last match led around an end of the log."""
+        self._newest: LogLine | None = None
+        self._held = False
+        self._top = Place(0)
+        self._sought: tuple[int, bool] | None = None
         self._painted = 0.0
-        self._repaint_due = False
-
-    def extend(self, lines: Sequence[LogLine]) -> None:
-        """Adds complete lines."""
-        self._buffer.extend(lines)
-        self._changed()
-
-    def add_note(self, text: str) -> None:
-        """Adds a remark of the console's own, such as `log truncated`."""
-        self._buffer.note(text)
-        self._changed()
-
-    def set_live(self, text: str | None, line_class: LineClass = "progress") -> None:
-        """Shows an unfinished line below all others, in place of the one before."""
-        self._live = None if text is None else LogLine(0, text, line_class)
-        self._changed()
+        self._repaint_due = self._look_due = False
 
     @property
-    def top(self) -> int:
-        """The position in the buffer of the row at the top of the view."""
-        return self._first + self.scroll_offset.y
+    def following(self) -> bool:
+        """Whether the end of the log is kept in view now."""
+        return self.follow and not self._held
 
     @property
     def below(self) -> int:
         """Rows of the log that stand below the view."""
-        end = self._buffer.end + (self._live is not None)
-        return max(0, end - self.top - self.size.height)
-
-    def show_from(self, position: int) -> None:
-        """Brings this position to the top, or near it at the end of the log."""
-        self.set_scroll(None, max(0, position - self._first))
-        self._repaint()
-
-    def scroll_rows(self, count: int) -> None:
-        """Scrolls as the user asked to: down for positive counts, and at once."""
-        self._repaint()
-        self.scroll_to(y=self.scroll_offset.y + count, animate=False)
-
-    def scroll_columns(self, count: int) -> None:
-        """Likewise to the right; the signs stay in view."""
-        self._repaint()
-        self.scroll_to(x=self.scroll_offset.x + count, animate=False)
-
-    def render_line(self, y: int) -> Strip:
-        position = self.top + y
-        if not self._shown.first <= position < self._shown.end:
-            return self._beyond(position, y)
-        key = (position, self.scroll_offset.x, position == self._mark)
-        strip = self._strips.get(key)
-        if strip is None:
-            strip = self._strips[key] = self._draw(self._shown[position], marked=position == self._mark)
-        return strip
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._forget_looks()
-
-    def on_mount(self) -> None:
-        for look in ("raw", "greyed", "place_note"):
-            self.watch(self, look, self._redraw, init=False)
-
-    def on_show(self, event: events.Show) -> None:
-        self._repaint()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._redraw()
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        # Only the user's scrolling comes here: `_move_window` calls no watcher.
-        if round(old_value) != round(new_value):
-            self.following = round(new_value) >= self.max_scroll_y
-            self._repaint()
-
-    def watch_following(self) -> None:
-        if self.following:
-            self._mark = None
-        self._repaint()
-
-    def watch_paused(self) -> None:
-        self._shown = self._buffer.frozen() if self.paused else self._buffer
-        self._shown_live = self._live
-        self._repaint()
+        if self.last_shown == LIVE:
+            return self.shown.unseen
+        return self._count - self.shown.rows.index(self.last_shown + 1) + self.shown.unseen
 
     @property
-    def _width(self) -> int:
-        return self.size.width - self.scrollbar_size_vertical
+    def bookmark(self) -> Bookmark:
+        """Where the reader is, to come back to."""
+        return Bookmark(self._top, self._held, self.marked)
 
-    def _changed(self) -> None:
+    def set_live(self, line: LogLine | None) -> None:
+        """Shows an unfinished line below all others, in place of the one before."""
+        self._newest = line
+        self.changed()
+
+    def would_lose(self, excess: int) -> bool:
+        """Whether a reader would lose what is in view, were so many of the oldest rows dropped."""
+        return not (self.following or self.paused) and self.shown.live.index(self._top.position) < excess
+
+    def changed(self) -> None:
         """Sees to it that what is new is drawn soon, if anybody can see it; else `on_show` catches up."""
         if self._repaint_due or not self.is_on_screen:
             return
         wait = self._painted + REPAINT_S - monotonic()
         if wait <= 0:
-            self._repaint()
+            self.repaint()
         else:
             self._repaint_due = True
             self.set_timer(wait, self._repaint_if_seen)
 
-    def _repaint_if_seen(self) -> None:
-        self._repaint_due = False
-        if self.is_on_screen:
-            self._repaint()
+    def revised(self, position: int | None) -> None:
+        """Rows from this position on have another class, if any has."""
+        if position is not None:
+            self.shown.forget_from(position)
+            self._drawn.clear()
+            self.changed()
 
-    def _forget_looks(self) -> None:
-        self._paint = None
-        self._strips.clear()
+    def set_filter(self, log_filter: LogFilter) -> None:
+        """Show the lines that pass."""
+        self.shown.set_filter(log_filter)
+        self._look(FIRST_SLICE_S)
+        self.repaint()
 
-    def _redraw(self) -> None:
-        self._strips.clear()
-        self._repaint()
+    def set_search(self, pattern: Pattern | None) -> None:
+        """Look for a pattern, and show where it matches; None ends that."""
+        self.shown.set_search(pattern)
+        self._sought = None
+        self._look(FIRST_SLICE_S)
+        self.repaint()
 
-    def _repaint(self) -> None:
+    def seek(self, position: int, *, forward: bool) -> None:
+        """Goes to the match nearest to a position, as soon as it is known."""
+        self._sought = (position, forward)
+        self._find()
+        self.repaint()
+
+    def go_back(self, bookmark: Bookmark) -> None:
+        """Shows what was in view then."""
+        self._top, self._held, self.marked = bookmark
+        self.repaint()
+
+    def show(self, position: int) -> None:
+        """Marks a row, and brings it into view when it is not there."""
+        self.marked = position
+        self._top = self._place(min(self._top_for(self._spot(Place(position))), self._lowest()))
+        self._held = True
+        self.repaint()
+
+    def move_mark(self, count: int) -> None:
+        """Marks the row so many further down, or up for a negative count."""
+        if self.marked is not None and len(self.shown.rows):
+            index = self.shown.rows.index(self.marked) + count
+            self.show(self.shown.rows.position(min(max(0, index), len(self.shown.rows) - 1)))
+
+    def to_top(self) -> None:
+        """The oldest row kept."""
+        self._go(Spot(0))
+        self._held = True
+        self.repaint()
+
+    def to_end(self) -> None:
+        """The newest row."""
+        self._go(self._lowest())
+
+    def scroll_rows(self, count: int) -> None:
+        """So many lines of the screen down, or up for a negative count."""
+        self.repaint()
+        self._go(self._moved(self._spot(self._top), count))
+
+    def scroll_columns(self, count: int) -> None:
+        """So many columns to the right; the signs stay in view."""
+        self.repaint()
+        self.scroll_to(x=self.scroll_offset.x + count, animate=False)
+
+    def repaint(self) -> None:
+        """Shows what there is now."""
         self._painted = monotonic()
         if not self.is_attached:
             return
+        if self.would_lose(self.shown.live.excess()):
+            self.paused = True
         if not self.paused:
-            self._shown_live = self._live
-        top, self._first = self.top, self._shown.first
-        rows = len(self._shown) + (self._shown_live is not None)
-        lowest = max(0, rows - self.size.height)
-        if self._paint is not None and self._paint.base != self.rich_style:
-            self._forget_looks()
-        self._move_window(lowest if self.following else min(max(0, top - self._first), lowest), rows)
+            self._live = self._newest if self.shown.filter.is_open else None
+        if not self._look(SLICE_S):
+            self._look_again()
+        self._find()
+        lowest = self._lowest()
+        top = lowest if self.following else min(self._spot(self._top), lowest)
+        if self.shown.done:
+            self._top = self._place(top)
+        self._lay_out(top)
+        self._move_window(top.row, lowest.row + self.size.height if self.folded else self._count)
         self.refresh()
+        self.post_message(self.Repainted())
 
-    def _move_window(self, row: int, rows: int) -> None:
-        """Scrolls an area of so many rows without a watcher, and without a layout of the whole screen."""
-        self._widest = max(self._widest, self._width_in_view(row))
-        self.set_reactive(Widget.virtual_size, Size(GUTTER + self._widest, rows))
-        self.set_reactive(Widget.scroll_target_y, row)
-        self.set_scroll(None, row)
-        self.vertical_scrollbar.window_virtual_size = rows
-        self.vertical_scrollbar.position = row
+    def on_mount(self) -> None:
+        for look in ("whole", "timed", "folded", "greyed", "place_note"):
+            self.watch(self, look, self.repaint, init=False)
 
-    def _width_in_view(self, row: int) -> int:
-        start = self._first + row
-        in_view = range(start, min(start + self.size.height, self._shown.end))
-        return max((cell_len(self._shown[position].text) for position in in_view), default=0)
+    def on_show(self, event: events.Show) -> None:
+        self.repaint()
 
-    def _beyond(self, position: int, y: int) -> Strip:
-        """A row that is no line of the buffer."""
-        if position == self._shown.end and self._shown_live is not None:
-            return self._draw(self._shown_live)
-        if not len(self._shown) and y == self.size.height // 2:
-            return self._placeholder()
-        return Strip.blank(self._width, self._painter().base)
+    def on_resize(self, event: events.Resize) -> None:
+        self.repaint()
 
-    def _placeholder(self) -> Strip:
-        said = self.glyphs.safe(self.place_note or "no lines yet")
-        said = fit(said, min(self._width, cell_len(said)), self.glyphs).center(self._width)
-        return self._painter().strip((Span(said, "muted"),)).adjust_cell_length(self._width)
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -WHEEL_ROWS)
 
-    def _draw(self, row: Row, *, marked: bool = False) -> Strip:
-        window = Window(self.scroll_offset.x, self._width, self.raw, self.greyed)
-        return row_strip(row, window, self._painter(), self.glyphs, marked=marked).apply_style(
-            self.rich_style
-        )
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, WHEEL_ROWS)
 
-    def _painter(self) -> LogPaint:
-        if self._paint is None:
-            self._paint = LogPaint(self.app.theme_variables, self.rich_style)
-        return self._paint
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_x(old_value, new_value)
+        self.repaint()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        # Only a drag of the scrollbar comes here: `_move_window` calls no watcher.
+        if round(old_value) != round(new_value):
+            self._go(Spot(round(new_value)))
+
+    def watch_follow(self) -> None:
+        self._held = False
+        self.repaint()
+
+    def watch_paused(self) -> None:
+        self.shown.freeze(self.paused)
+        self.repaint()
+
+    def _go(self, spot: Spot) -> None:
+        lowest = self._lowest()
+        self._held = spot < lowest
+        self._top = self._place(min(spot, lowest))
+        self.repaint()
+
+    def _top_for(self, spot: Spot) -> Spot:
+        """What must be at the top for a row to be in view: as little else as can be, or a jump."""
+        top, height = self._spot(self._top), self.size.height
+        last = self._spot(self._places[-1]) if self._places else top
+        if top <= spot <= last:
+            return top
+        if spot > last and spot <= self._moved(last, height):
+            return self._moved(spot, 1 - height)
+        return spot if self._moved(spot, height) > top > spot else self._moved(spot, -(height // 3))
+
+    def _wheel(self, event: events.MouseEvent, count: int) -> None:
+        if not (event.shift or event.ctrl):
+            event.stop()
+            event.prevent_default()
+            self.scroll_rows(count)
+
+    def _repaint_if_seen(self) -> None:
+        self._repaint_due = False
+        if self.is_on_screen:
+            self.repaint()
+
+    def _look(self, slice_s: float) -> bool:
+        """Filter and search for so long; returns whether they are done."""
+        try:
+            return self.shown.look(slice_s)
+        except TooSlow:
+            self._sought = None
+            self.post_message(self.GaveUp())
+            return self.shown.done
+
+    def _look_again(self) -> None:
+        """The next slice, after the keys that were pressed meanwhile."""
+        if not self._look_due:
+            self._look_due = True
+            self.set_timer(0.001, self._look_on)
+
+    def _look_on(self) -> None:
+        self._look_due = False
+        if not self.is_on_screen:
+            return
+        if self._look(SLICE_S):
+            self.repaint()
+        else:
+            self._look_again()
+            self.changed()
+
+    def _find(self) -> None:
+        """Goes to the match that is sought, if it is known by now."""
+        if self._sought is None:
+            return
+        position, forward = self._sought
+        hit = self.shown.hit(position, forward=forward)
+        if hit is not None or self.shown.done:
+            self._sought = None
+        if hit is not None:
+            self.wrapped = hit.wrapped
+            self.show(hit.position)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from console.domain.server_view import ServerState, ServerView
+from console.domain.server_view import ServerView
 
 from .line_view import LineView
 from .lines import Line, Span, fit, fit_line, joined, width_of
@@ -16,7 +16,17 @@ NONE_FOUND = "No SGLang server runs on this host."
 DETAIL_WIDTH = 28
 """Least cells for what a server does, before its age, pid and version may have any."""
 
-WORDS: dict[ServerState, str] = {"starting": "starting", "ready": "READY", "failed": "FAILED", "gone": "gone"}
+WORDS = {
+    "unknown": "starting",
+    "capturing graphs": "capturing",
+    "ready": "READY",
+    "degraded": "DEGRADED",
+    "stalled": "STALLED",
+    "failed": "FAILED",
+    "crashed": "CRASHED",
+}
+"""How a phase is said where its own name is too long or too quiet."""
+ALARMING = ("degraded", "stalled")
 
 
 class ServerPanel(LineView):
@@ -60,7 +70,8 @@ BY_RANK = ("age", "pid", "rates", "version")
 def server_lines(views: Sequence[ServerView], now: float | None, width: int, glyphs: Glyphs) -> list[Line]:
     """One line a server."""
     texts = _aligned([_texts(view, now, glyphs) for view in views])
-    heads = [_head(view, glyphs) for view in views]
+    word_width = max(8, *(len(_word(view)) for view in views))
+    heads = [_head(view, word_width, glyphs) for view in views]
     kept = _kept(texts[0], width - width_of(heads[0]))
     return [
         _line(head, view, _only(text, kept), width, glyphs)
@@ -80,11 +91,17 @@ def _line(head: Line, view: ServerView, texts: Texts, width: int, glyphs: Glyphs
     return fit_line((*head, *fit_line(said, max(room, 0), glyphs), *tail), width, glyphs)
 
 
-def _head(view: ServerView, glyphs: Glyphs) -> Line:
+def _word(view: ServerView) -> str:
+    phase = view.phase or view.state
+    return WORDS.get(phase, phase)
+
+
+def _head(view: ServerView, word_width: int, glyphs: Glyphs) -> Line:
     process = view.process
-    sign: str = getattr(glyphs, view.state)
+    alarming = view.phase in ALARMING
+    sign: str = "!" if alarming else getattr(glyphs, view.state)
     return (
-        Span(f"{sign} {WORDS[view.state]:<8} ", f"state-{view.state}"),
+        Span(f"{sign} {_word(view):<{word_width}} ", "warning" if alarming else f"state-{view.state}"),
         Span(f"{process.role:<7} ", f"role-{process.role}"),
         Span(f"{'' if process.port is None else f':{process.port}':<6}  "),
     )
