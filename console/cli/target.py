@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from console.domain.errors import UsageError
-from console.domain.observation import Update
+from console.domain.errors import ConnectionLost, UsageError
+from console.domain.loghistory import HostMatches, HostSearch, OlderLines
+from console.domain.observation import ServerKey, Update
 from console.settings import HostSettings, Settings, load_settings
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from console.remote.host import Host
+    from console.services.telemetry import HostWatch
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -48,24 +52,57 @@ class Target(msgspec.Struct, frozen=True):
     settings: Settings
     open_host: Callable[[], Host]
 
-    async def updates(self, log_lines: int = 2000) -> AsyncGenerator[Update, None]:
-        """Watch the host, its logs from the last `log_lines` lines on.
+    def watch(self, log_lines: int = 2000) -> TargetWatch:
+        """The host, watched; its logs from the last `log_lines` lines on."""
+        return TargetWatch(self, log_lines)
 
-        asyncssh and httpx are imported here, in a thread: a screen that is already there stays responsive.
-        """
+    def updates(self, log_lines: int = 2000) -> AsyncGenerator[Update, None]:
+        """What a watch of the host yields, for who asks no more."""
+        return self.watch(log_lines).updates()
+
+
+class TargetWatch:
+    """A watch that imports asyncssh and httpx when it begins, so that a screen can be there before them."""
+
+    def __init__(self, target: Target, log_lines: int) -> None:
+        self._target = target
+        self._log_lines = log_lines
+        self._watch: HostWatch | None = None
+
+    async def updates(self) -> AsyncGenerator[Update, None]:
+        """See HostWatch. The imports are made in a thread: a screen that is there stays responsive."""
         telemetry = await asyncio.to_thread(importlib.import_module, "console.services.telemetry")
-        if self.name != "local":
+        if self._target.name != "local":
             await asyncio.to_thread(importlib.import_module, "console.remote.ssh")
-        identity = telemetry.Identity(
-            name=self.name, demo=self.demo, readonly=self.readonly, protected=self.host.protected
-        )
-        options = telemetry.AgentOptions(interval=self.host.interval_s)
-        watch = telemetry.HostWatch(
-            identity, self.open_host, options, self.host.python, log_lines, self.settings.line_patterns
-        )
-        async with aclosing(watch.updates()) as updates:
+        self._watch = self._begin(telemetry)
+        async with aclosing(self._watch.updates()) as updates:
             async for update in updates:
                 yield update
+
+    async def older(self, server: ServerKey, before: int) -> OlderLines:
+        """See HostWatch."""
+        return await self._begun().older(server, before)
+
+    def search(self, server: ServerKey, search: HostSearch) -> AsyncGenerator[HostMatches, None]:
+        """See HostWatch."""
+        return self._begun().search(server, search)
+
+    def _begun(self) -> HostWatch:
+        if self._watch is None:
+            raise ConnectionLost("the log cannot be asked for", cause="the host is not connected yet")
+        return self._watch
+
+    def _begin(self, telemetry: ModuleType) -> HostWatch:
+        target = self._target
+        identity = telemetry.Identity(
+            name=target.name, demo=target.demo, readonly=target.readonly, protected=target.host.protected
+        )
+        options = telemetry.AgentOptions(interval=target.host.interval_s)
+        patterns = target.settings.line_patterns
+        watch: HostWatch = telemetry.HostWatch(
+            identity, target.open_host, options, target.host.python, self._log_lines, patterns
+        )
+        return watch
 
 
 def choose(given: Given) -> Target:

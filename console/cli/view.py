@@ -27,14 +27,16 @@ def view(given: Given) -> None:
 
     check_keys(target.settings, ids())
     themes, notices = load_themes(platformdirs.user_config_path("dsv4-console") / "themes")
+    watch = target.watch()
     app = ConsoleApp(
-        target.updates,
+        watch.updates,
         themes=themes,
         theme=chosen_theme(target, [theme.name for theme in themes]) or DEFAULT_THEME,
         glyphs=glyphs_for(sys.stdout.encoding),
         keys=target.settings.keys,
         notices=notices,
         native_colours=native_colours(os.environ),
+        source=watch,
     )
     error = app.run()
     if error is not None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
 import msgspec
 
 from console.domain.logline import LineClass, LogLine
+
+ServerKey = tuple[int, int]
+"""(pid, start_ticks), as in console.domain.observation."""
 
 
 class OlderLines(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,3 +63,15 @@ class HostMatches(msgspec.Struct, frozen=True, kw_only=True):
     """The whole file was searched: there is no other match, unless `note` says that something was left."""
     note: str | None = None
     """What was left out, or why the search ended before its time."""
+
+
+class LogSource(Protocol):
+    """Where a log can be asked for what was not followed. Both raise ConnectionLost."""
+
+    async def older(self, server: ServerKey, before: int) -> OlderLines:
+        """Lines directly before line number `before`."""
+        ...
+
+    def search(self, server: ServerKey, search: HostSearch) -> AsyncGenerator[HostMatches, None]:
+        """What was found so far, the last one `done`. Raises UsageError for a bad pattern."""
+        ...

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from console.domain.logclass import LinePattern
 from console.domain.observation import LogUpdate, ServerKey
 from console.domain.server import LogPlace
 from console.remote.frames import LogBytes, TailEvent
+from console.services.history import LogHistory
 from console.services.loglines import Cut, LogReader, Read
 
 FIRST_LINES = 2000
+LAST_WORDS_S = 1.0
+"""So long after its last bytes, nothing of a process that is gone is still on its way here."""
 
 
 class LogFollower:
@@ -28,6 +32,9 @@ class LogFollower:
         self._first_lines = lines
         self._reader = LogReader(patterns)
         self._at: tuple[int, int, int] | None = None
+        self._unfinished_at: float | None = None
+        self.history = LogHistory(place.path or "")
+        """What stands in the file besides the lines that were followed."""
         self.note = place.detail
         """Why there is nothing to follow, or what is odd about it."""
         self.opened = False
@@ -51,12 +58,23 @@ class LogFollower:
         order: dict[str, object] = {"tail": self.tail, "path": self.place.path, "lines": self._first_lines}
         if self._at is not None:
             order |= dict(zip(("dev", "inode", "offset"), self._at, strict=True))
+            order |= self.history.fingerprint
         return order
 
     def take(self, chunk: LogBytes) -> LogUpdate:
         """The lines that a chunk completes, and the unfinished one."""
         self._at = (chunk.dev, chunk.inode, chunk.offset + len(chunk.data))
-        return self._update(self._reader.feed(chunk.data, chunk.offset))
+        update = self._update(self._reader.feed(chunk.data, chunk.offset))
+        self._unfinished_at = None if update.live is None else time.monotonic()
+        self.history.took(chunk, update)
+        return update
+
+    def end(self) -> LogUpdate | None:
+        """The process is gone: what it left unfinished is a line, once nothing more can be on its way."""
+        if self._unfinished_at is None or time.monotonic() - self._unfinished_at < LAST_WORDS_S:
+            return None
+        self._unfinished_at = None
+        return self._update(self._reader.end())
 
     def told(self, event: TailEvent) -> LogUpdate:
         """What an event means for the reader: a note, and the end of an unfinished line."""
@@ -74,7 +92,10 @@ class LogFollower:
             self._reader.cuts.clear()
         finished = self._reader.end()
         is_first = event.event == "opened" and not opened_before
-        return self._update(finished, () if is_first else (note,))
+        self._unfinished_at = None
+        update = self._update(finished, () if is_first else (note,))
+        self.history.told(event, update)
+        return update
 
     def _update(self, read: Read, notes: tuple[str, ...] = ()) -> LogUpdate:
         return LogUpdate(

@@ -58,7 +58,6 @@ class HostWatch:
         self._events = session(open_host, options, python)
         self._runs = Runs(log_lines, patterns)
         self._probes: dict[str, asyncio.Task[None]] = {}
-        self._histories: dict[str, LogHistory] = {}
         self._queue: asyncio.Queue[Update] = asyncio.Queue(WAITING_UPDATES)
         self._link: AgentLink | None = None
         self._client: SglangClient | None = None
@@ -120,10 +119,7 @@ class HostWatch:
         run = next((run for run in self._runs if run.process.key == server), None)
         if self._link is None or run is None:
             raise ConnectionLost("the log cannot be asked for", cause="the host is not connected")
-        return self._link, self._history(run)
-
-    def _history(self, run: Run) -> LogHistory:
-        return self._histories.setdefault(run.log.tail, LogHistory(run.log.place.path or ""))
+        return self._link, run.log.history
 
     async def _next(self, tasks: list[asyncio.Task[None]]) -> Update:
         """The next update; an error in one of the tasks is raised here rather than lost."""
@@ -209,7 +205,6 @@ class HostWatch:
         if run is None:
             return
         update = run.log.take(chunk)
-        self._history(run).took(chunk, update)
         before = run.evidence
         run.read(update.lines, time.monotonic(), update.live, update.revised)
         await self._queue.put(update)
@@ -221,7 +216,6 @@ class HostWatch:
         if run is None:
             return
         update = run.log.told(event)
-        self._history(run).told(event, update)
         run.read(update.lines, time.monotonic(), update.live, update.revised)
         if event.event == "opened" and run.log.from_start:
             run.opened_at_start()
@@ -231,13 +225,12 @@ class HostWatch:
     async def _follow_log(self, run: Run) -> None:
         order = run.log.order()
         if order is not None and self._link is not None:
-            await self._link.send("tail", **order, **self._history(run).fingerprint)
+            await self._link.send("tail", **order)
 
     async def _forget(self, run: Run) -> None:
         probe = self._probes.pop(run.log.tail, None)
         if probe is not None:
             await _cancel([probe])
-        self._histories.pop(run.log.tail, None)
         if self._link is not None:
             await self._link.send("untail", tail=run.log.tail)
 
@@ -267,10 +260,22 @@ class HostWatch:
         """What changes by itself: the age of things, and what probes found since."""
         while True:
             await asyncio.sleep(TICK_S / 2)
+            await self._end_logs()
             if self._servers_changed:
                 await self._put_servers()
             if self._connection != "up":
                 await self._queue.put(self._view())
+
+    async def _end_logs(self) -> None:
+        """The half line of a server that is gone is a line: nobody will finish it."""
+        if self._link is None:
+            return
+        for run in list(self._runs):
+            update = None if run.evidence.alive else run.log.end()
+            if update is not None:
+                run.read(update.lines, time.monotonic(), update.live, update.revised)
+                await self._queue.put(update)
+                self._servers_changed = True
 
     async def _rate(self) -> None:
         while True:

@@ -19,11 +19,14 @@ from textual.theme import Theme
 from textual.worker import Worker, WorkerState
 
 from console.domain.errors import ConsoleError
-from console.domain.observation import Ended, Update
+from console.domain.loghistory import HostSearch, LogSource
+from console.domain.observation import Ended, ServerKey, Update
 from console.ui.keymap import EVERYWHERE, LOG, bindings
 from console.ui.messages import Updated
 from console.ui.screens.dashboard import Dashboard
+from console.ui.screens.found import FoundScreen
 from console.ui.screens.help import HelpScreen
+from console.ui.widgets.log_pane import LogPane
 from console.ui.widgets.meter import Glyphs
 
 Updates = Callable[[], AsyncGenerator[Update, None]]
@@ -53,8 +56,10 @@ class ConsoleApp(App[BaseException]):
         keys: Mapping[str, str] | None = None,
         notices: Sequence[str] = (),
         native_colours: bool | None = None,
+        source: LogSource | None = None,
     ) -> None:
         super().__init__(ansi_color=native_colours)
+        self._source = source
         self._updates = updates
         self._notices = notices
         self._room = asyncio.Semaphore(UNHANDLED_UPDATES)
@@ -106,6 +111,25 @@ class ConsoleApp(App[BaseException]):
             self.exit(message.update.error, return_code=message.update.error.exit_code)
         else:
             await self.dashboard.show(message.update)
+
+    @on(LogPane.OlderWanted)
+    def _fetch_older(self, message: LogPane.OlderWanted) -> None:
+        server = self.dashboard.server_of(message.pane)
+        if self._source is not None and server is not None:
+            self.run_worker(self._show_older(self._source, server, message), group="older")
+
+    async def _show_older(self, source: LogSource, server: ServerKey, message: LogPane.OlderWanted) -> None:
+        try:
+            message.pane.show_older(await source.older(server, message.number))
+        except ConsoleError as error:
+            message.pane.older_failed(str(error))
+
+    @on(LogPane.HostSearchWanted)
+    def _search_on_host(self, message: LogPane.HostSearchWanted) -> None:
+        server = self.dashboard.server_of(message.pane)
+        if self._source is not None and server is not None:
+            search = HostSearch(pattern=message.pattern)
+            self.push_screen(FoundScreen(message.pane.label, search, self._source, server, self._glyphs))
 
     @on(Worker.StateChanged)
     def _watch_ended(self, event: Worker.StateChanged) -> None:

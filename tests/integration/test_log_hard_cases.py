@@ -120,6 +120,20 @@ async def test_delete_and_make_anew(writer: ScriptedServer) -> None:
     assert_numbers_go_on(seen)
 
 
+async def test_killed_in_the_middle_of_a_line(writer: ScriptedServer) -> None:
+    """Case A10: the half line is the last word; it waits for its end only while somebody can write one."""
+    async with watching("gpu-box") as seen:
+        await until_read(seen, 10)
+        writer.text("Loading safetensors checkpoint shards:  61%")
+        await seen.until(lambda: seen.live is not None)
+        assert seen.texts == SEEN_FIRST
+        writer.kill()
+        await seen.until(lambda: len(seen.lines) > len(SEEN_FIRST), 5.0)
+    assert seen.texts == [*SEEN_FIRST, "Loading safetensors checkpoint shards:  61%"]
+    assert seen.live is None
+    assert_numbers_go_on(seen)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of four megabytes."""

@@ -2,8 +2,9 @@
 
     python tests/perf/log_panes.py [LINES_A_SECOND] [SECONDS]
 
-Ours takes bytes and does all the work of the console on them: splitting, cleaning, classifying. Textual's Log
-is given finished lines, in batches as large. A key changes one label; the time until the terminal gets it is
+Ours takes bytes and does all the work of the console on them: splitting, cleaning, classifying; then once more
+with a filter and a search over each log (`finding`), and with the four of them shown as one by time (`merged`).
+Textual's Log is given finished lines, in batches as large. A key changes one label; the time until the terminal gets it is
 the latency. CPU is of one core. Both share the machine with whatever else runs on it.
 """
 
@@ -36,6 +37,10 @@ from console.domain.logline import LogLine  # noqa: E402
 from console.services.loglines import LineSplitter, classify  # noqa: E402
 from console.ui.themes import load_themes  # noqa: E402
 from console.ui.widgets.log_pane import LogPane  # noqa: E402
+from console.ui.widgets.log_pattern import Pattern  # noqa: E402
+from console.ui.widgets.log_rows import Source  # noqa: E402
+from console.ui.widgets.merged_log import Tributary  # noqa: E402
+from console.ui.widgets.merged_pane import MergedPane  # noqa: E402
 
 PANES = 4
 BATCH_S = 0.02
@@ -77,6 +82,14 @@ class OurLog(LogPane):
         self.extend(taken)
 
 
+class FindingLog(OurLog):
+    """The same with a filter and a search, which look at every line."""
+
+    def on_mount(self) -> None:
+        self.view.set_filter(self.view.shown.filter.with_typed("batch|POST").with_typed("!no such word"))
+        self.view.set_search(Pattern.of("running-req: 1[0-9]"))
+
+
 class TextualLog(Log):
     """The same lines, as fast as Textual takes them."""
 
@@ -93,9 +106,9 @@ class LoadedApp(App[None]):
     CSS = "Vertical > * { height: 1fr; border: round $border; }"
     BINDINGS = [Binding("x", "count", priority=True)]  # noqa: RUF012
 
-    def __init__(self, kind: type[OurLog] | type[TextualLog], rate: int) -> None:
+    def __init__(self, kind: type[OurLog] | type[TextualLog], rate: int, *, merged: bool = False) -> None:
         super().__init__()
-        self.kind, self.rate = kind, rate
+        self.kind, self.rate, self.merged = kind, rate, merged
         self.keys = self.given = 0
         for theme in load_themes().themes:
             self.register_theme(theme)
@@ -105,8 +118,18 @@ class LoadedApp(App[None]):
         yield Label("<0>", id="count")
         with Vertical():
             yield from (self.kind() for _ in range(PANES))
+            if self.merged:
+                yield MergedPane()
 
     def on_mount(self) -> None:
+        if self.merged:
+            panes = list(self.query(OurLog))
+            source = Source("decode", "decode")
+            self.query_one(MergedPane).join(
+                {(number, 0): Tributary(pane.log_rows, source) for number, pane in enumerate(panes)}
+            )
+            for pane in panes:
+                pane.display = False
         self.run_worker(self._load())
 
     def action_count(self) -> None:
@@ -119,6 +142,8 @@ class LoadedApp(App[None]):
         while self.rate:
             for pane, feed in feeds:
                 pane.give(feed.lines(round(self.rate * BATCH_S / PANES)))
+                for merged in self.query(MergedPane):
+                    merged.view.changed()
                 await asyncio.sleep(0)
             self.given = sum(feed.number for _, feed in feeds)
             due = max(due + BATCH_S, time.monotonic() - 1)
@@ -214,11 +239,13 @@ def cpu_seconds(pid: int) -> float:
 
 def main() -> None:
     if sys.argv[1:2] == ["--app"]:
-        LoadedApp(OurLog if sys.argv[2] == "ours" else TextualLog, int(sys.argv[3])).run()
+        kind = {"textual": TextualLog, "finding": FindingLog}.get(sys.argv[2], OurLog)
+        LoadedApp(kind, int(sys.argv[3]), merged=sys.argv[2] == "merged").run()
         return
     rate = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 8.0
-    for kind, load in (("ours", 0), ("ours", rate), ("textual", rate)):
+    kinds = (("ours", 0), ("ours", rate), ("finding", rate), ("merged", rate), ("textual", rate))
+    for kind, load in kinds:
         print(f"{kind:>8} at {load:>7,} lines/s: {measured(kind, load, seconds)}", flush=True)
 
 

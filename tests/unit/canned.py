@@ -10,6 +10,7 @@ import msgspec
 
 from console.domain.gpu import GpuProcess, GpuReport, GpuSample, HostSample, Sample
 from console.domain.host_view import HostView
+from console.domain.loghistory import LogSource
 from console.domain.logline import LogLine
 from console.domain.observation import LogUpdate, Servers, Update
 from console.domain.server import LogPlace, Role, ServerProcess
@@ -143,7 +144,10 @@ class Feed:
 
 
 def app_with(
-    feed: Callable[[], AsyncGenerator[Update, None]], glyphs: Glyphs = UNICODE, theme: str = DEFAULT_THEME
-):
+    feed: Callable[[], AsyncGenerator[Update, None]],
+    glyphs: Glyphs = UNICODE,
+    theme: str = DEFAULT_THEME,
+    source: LogSource | None = None,
+) -> ConsoleApp:
     """The console fed by `feed`."""
-    return ConsoleApp(feed, themes=load_themes().themes, theme=theme, glyphs=glyphs)
+    return ConsoleApp(feed, themes=load_themes().themes, theme=theme, glyphs=glyphs, source=source)

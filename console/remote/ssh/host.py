@@ -132,7 +132,9 @@ class SshHost:
         except TimeoutError as error:
             raise not_opened(self.name, target, self._open_limit_s) from error
         except asyncssh.ChannelOpenError as error:
-            raise channel_refused(error, self.name, target, self._logins[-1].loss) from error
+            # Nobody is logged in any more when `close` came meanwhile.
+            loss = self._logins[-1].loss if self._logins else "it was closed here"
+            raise channel_refused(error, self.name, target, loss) from error
         finally:
             if not task.done():
                 task.add_done_callback(partial(_close_late, stream))

@@ -16,12 +16,13 @@ from textual.widgets import Footer
 from console.domain.diagnosis import judge
 from console.domain.gpu import NO_GPUS, GpuReport, Sample
 from console.domain.host_view import HostView
-from console.domain.observation import LogUpdate, Servers, Update
+from console.domain.observation import LogUpdate, ServerKey, Servers, Update
 from console.domain.ownership import gpu_owners
 from console.domain.throughput import Throughput
 from console.ui.widgets.gpu_panel import GpuPanel
 from console.ui.widgets.line_view import LineView
 from console.ui.widgets.log_deck import LogDeck
+from console.ui.widgets.log_pane import LogPane
 from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.server_panel import ServerPanel
 from console.ui.widgets.status_bar import StatusBar
@@ -176,6 +177,10 @@ class Dashboard(Screen[None]):
         if self.maximized is not None and self.maximized is not pane:
             self.maximize(pane)
         self.set_focus(pane)
+
+    def server_of(self, pane: LogPane) -> ServerKey | None:
+        """Whose log a pane shows."""
+        return self.query_one(LogDeck).server_of(pane)
 
     def zoom(self) -> None:
         """The focused pane alone, and back."""

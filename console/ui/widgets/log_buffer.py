@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from sys import getsizeof
 
 from console.domain.logline import LogLine
 
-from .log_rows import ALARMS, TEXT_LIMIT, KeptRows, Kind
+from .log_rows import ALARMS, TEXT_LIMIT, KeptRows, Kind, text_size
 
 
 class LogBuffer(KeptRows):
     """The last rows of a log; their positions count from 0."""
+
+    @property
+    def first_number(self) -> int:
+        """The number of the oldest line that is still here; 1 when there is none."""
+        lines = zip(self._numbers, self._kinds, strict=True)
+        return next((number for number, kind in lines if kind not in ("note", "mark")), 1)
 
     @property
     def first(self) -> int:
@@ -32,10 +38,25 @@ class LogBuffer(KeptRows):
         if not lines:
             return
         numbers, texts, kinds, heads = zip(*lines, strict=True)
-        for position, (kind, head) in enumerate(zip(kinds, heads, strict=True), self.added):
-            if kind in ALARMS and head is None:
-                self._alarmed(position, kind)
+        if not ALARMS.keys().isdisjoint(kinds):
+            for position, (kind, head) in enumerate(zip(kinds, heads, strict=True), self.added):
+                if kind in ALARMS and head is None:
+                    self._alarmed(position, kind)
         self._add(numbers, texts, kinds)
+
+    def prepend(self, lines: Sequence[LogLine], note: str | None = None) -> None:
+        """Puts older lines before all others, and a remark before these; positions go below those known."""
+        numbers, texts = [line.number for line in lines], [line.text for line in lines]
+        kinds: list[Kind] = [line.line_class for line in lines]
+        if note is not None:
+            numbers = [numbers[0] if numbers else self.first_number, *numbers]
+            texts, kinds = [note, *texts], ["note", *kinds]
+        for position, line in enumerate(lines, self.first - len(lines)):
+            if line.line_class in ALARMS and line.head is None:
+                self.alarms[ALARMS[line.line_class]].insert(position)
+        self._numbers[:0] = array("q", numbers)
+        self._texts[:0], self._kinds[:0] = texts, kinds
+        self._size += text_size(texts)
 
     def note(self, text: str) -> None:
         """Adds a remark at the end."""
@@ -53,7 +74,7 @@ class LogBuffer(KeptRows):
     def excess(self, lines: Sequence[LogLine] = ()) -> int:
         """See KeptRows."""
         rows = len(self._texts) + len(lines) - self._limit
-        text = self._size + sum(getsizeof(line.text) for line in lines) - TEXT_LIMIT
+        text = self._size + text_size([line.text for line in lines]) - TEXT_LIMIT
         return min(len(self._texts), max(0, rows, self._oldest(text)))
 
     @property
@@ -64,7 +85,7 @@ class LogBuffer(KeptRows):
         self._numbers.extend(numbers)
         self._texts.extend(texts)
         self._kinds.extend(kinds)
-        self._size += sum(map(getsizeof, texts))
+        self._size += text_size(texts)
         self.added += len(texts)
         self._trim()
 

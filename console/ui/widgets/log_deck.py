@@ -116,6 +116,10 @@ class LogDeck(Vertical):
                 pane.add_mark(text, at)
         self._merged.add_mark(text, at)
 
+    def server_of(self, pane: LogPane) -> ServerKey | None:
+        """Whose log the pane shows."""
+        return next((key for key, each in self._panes.items() if each is pane), None)
+
     def activate(self, pane: Widget) -> None:
         """Bring a pane to the front."""
         if isinstance(pane, LogReader) and pane in self.panes and pane is not self._active:

@@ -31,7 +31,7 @@ SIDEWAYS = 8
 """Columns that one key scrolls."""
 BORDER = 6
 """Columns of the title's line that are border, with a blank beside the title at either end."""
-ASKING = frozenset({"search", "filter", "save"})
+ASKING = frozenset({"search", "filter", "save", "host_search"})
 """Actions that open the prompt."""
 
 

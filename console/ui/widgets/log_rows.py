@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import accumulate
-from sys import getsizeof
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from console.domain.logline import LineClass, LogLine
@@ -77,6 +76,11 @@ class Rows(Protocol):
     def columns(self, start: int, stop: int) -> Iterable[tuple[str, Kind]]:
         """Text and kind of the rows from index `start` up to `stop`."""
         ...
+
+
+def text_size(texts: Iterable[str]) -> int:
+    """Bytes that strings take."""
+    return sum(map(str.__sizeof__, texts))
 
 
 Kept = TypeVar("Kept", bound="KeptRows")
@@ -158,7 +162,7 @@ class KeptRows(ABC):
         """Drops as many of the oldest rows as are too many."""
         count = max(len(self._texts) - self._limit, self._oldest(self._size - TEXT_LIMIT))
         if count > 0:
-            self._size -= sum(map(getsizeof, self._texts[:count]))
+            self._size -= text_size(self._texts[:count])
             self._drop(count)
             first = self.position(0) if self._texts else 0
             for positions in self.alarms.values():
@@ -172,7 +176,7 @@ class KeptRows(ABC):
         """How many of the oldest rows have texts of so many bytes."""
         if size <= 0:
             return 0
-        sums = accumulate(map(getsizeof, self._texts))
+        sums = accumulate(map(str.__sizeof__, self._texts))
         return next((count for count, total in enumerate(sums, 1) if total >= size), len(self._texts))
 
     def _alarmed(self, position: int, kind: Kind) -> None:

@@ -65,6 +65,10 @@ class ShownLog:
         self.buffer = self.live.frozen() if frozen else self.live
         self._start_anew()
 
+    def begin_anew(self) -> None:
+        """Filter and search again: there are rows before the first one known."""
+        self._start_anew()
+
     def set_filter(self, log_filter: LogFilter) -> None:
         """Show other rows; a search goes on in them."""
         self.filter = log_filter

@@ -43,6 +43,9 @@ class LogView(LogWindow):
     """Whether to keep the end of the log in view for as long as the reader does not look at older lines."""
     paused: reactive[bool] = reactive(False, init=False)
 
+    class WantsOlder(Message):
+        """The reader is at the oldest line and wants to go further back."""
+
     class Repainted(Message):
         """What is shown may have changed."""
 
@@ -141,8 +144,16 @@ class LogView(LogWindow):
             index = self.shown.rows.index(self.marked) + count
             self.show(self.shown.rows.position(min(max(0, index), len(self.shown.rows) - 1)))
 
+    def rows_came_before(self) -> None:
+        """Older rows were put before the first one; what is in view stays."""
+        self.shown.begin_anew()
+        self._look(FIRST_SLICE_S)
+        self.repaint()
+
     def to_top(self) -> None:
         """The oldest row kept."""
+        if self._spot(self._top) == Spot(0) and not self.following:
+            self.post_message(self.WantsOlder())
         self._go(Spot(0))
         self._held = True
         self.repaint()
@@ -154,6 +165,8 @@ class LogView(LogWindow):
     def scroll_rows(self, count: int) -> None:
         """So many lines of the screen down, or up for a negative count."""
         self.repaint()
+        if count < 0 and self._spot(self._top) == Spot(0):
+            self.post_message(self.WantsOlder())
         self._go(self._moved(self._spot(self._top), count))
 
     def scroll_columns(self, count: int) -> None:

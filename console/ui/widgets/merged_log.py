@@ -14,7 +14,6 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
-from sys import getsizeof
 from time import monotonic
 from typing import NamedTuple, TypeVar
 
@@ -22,7 +21,7 @@ from console.domain.logline import LogLine
 from console.domain.observation import ServerKey
 
 from .log_buffer import LogBuffer
-from .log_rows import ROW_LIMIT, KeptRows, Kind, Mark, Note, Row, Source
+from .log_rows import ROW_LIMIT, KeptRows, Kind, Mark, Note, Row, Source, text_size
 
 _STAMP = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 _ROW_BITS = 11
@@ -214,7 +213,7 @@ class MergedLog(KeptRows):
         for line in lines:
             if line.begins:
                 self._alarmed(line.position, line.kind)
-        self._size += sum(getsizeof(line.text) for line in lines)
+        self._size += text_size(line.text for line in lines)
         self.added += len(lines)
         self._trim()
 

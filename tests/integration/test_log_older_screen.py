@@ -1,0 +1,50 @@
+"""On a terminal, over a real sshd: lines from before the start come when scrolling up, and a whole-file search."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration import numbered
+from tests.integration.scripted import ScriptedServer
+from tests.integration.sshd import SshServer
+from tests.integration.terminal import Terminal
+
+
+@pytest.fixture
+def server(tmp_path: Path, home: Path) -> Iterator[ScriptedServer]:
+    """A server that logs, on a host where nothing else is seen."""
+    only = f"DSV4_AGENT_ONLY_ENV={numbered.MARK}={tmp_path}"
+    sshd = SshServer(tmp_path / "sshd", home, {"SetEnv": only})
+    sshd.trust()
+    sshd.add_alias("gpu-box")
+    sshd.start()
+    scripted = ScriptedServer(tmp_path / "server", str(tmp_path))
+    yield scripted
+    scripted.kill()
+    sshd.stop()
+
+
+def test_the_log_is_read_back_to_its_first_line_and_searched(server: ScriptedServer) -> None:
+    server.lines(10_000)
+    command = [sys.executable, "-m", "console", "--host", "gpu-box"]
+    with Terminal(command, columns=120, rows=40) as terminal:
+        terminal.until(r"line 10000\b")
+        terminal.type("z", "g")
+        terminal.until(r"line 8001\b")
+        terminal.type("Up")
+        terminal.until(r"paused")
+        terminal.type("g")
+        terminal.until(r"^\W*line 1\b")
+        terminal.until("the log begins here")
+        terminal.type("G")
+        terminal.until(r"line 10000\b")
+        terminal.type("*")
+        terminal.type("line 12.4", "Enter")
+        terminal.until(r"10 matches, newest first, in 0.1 MB")
+        terminal.until(r"line 1294\b")
+        terminal.type("q")
+        terminal.until(r"line 10000\b")
