@@ -87,6 +87,10 @@ class TargetWatch:
         """See HostWatch."""
         return self._begun().search(server, search)
 
+    def cut_line(self, server: ServerKey, number: int) -> AsyncGenerator[bytes, None]:
+        """See HostWatch."""
+        return self._begun().cut_line(server, number)
+
     def _begun(self) -> HostWatch:
         if self._watch is None:
             raise ConnectionLost("the log cannot be asked for", cause="the host is not connected yet")

@@ -66,7 +66,7 @@ class HostMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogSource(Protocol):
-    """Where a log can be asked for what was not followed. Both raise ConnectionLost."""
+    """Where a log can be asked for what was not followed. All raise ConnectionLost."""
 
     async def older(self, server: ServerKey, before: int) -> OlderLines:
         """Lines directly before line number `before`."""
@@ -74,4 +74,8 @@ class LogSource(Protocol):
 
     def search(self, server: ServerKey, search: HostSearch) -> AsyncGenerator[HostMatches, None]:
         """What was found so far, the last one `done`. Raises UsageError for a bad pattern."""
+        ...
+
+    def cut_line(self, server: ServerKey, number: int) -> AsyncGenerator[bytes, None]:
+        """The whole of a line that is shown in part, in pieces. Raises UsageError when it is not cut."""
         ...

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 
 import msgspec
 
-from console.domain.errors import ConnectionLost
+from console.domain.errors import ConnectionLost, UsageError
 from console.domain.gpu import Sample
 from console.domain.host_view import Connection, HostView
 from console.domain.logclass import LinePattern
@@ -113,6 +113,17 @@ class HostWatch:
         """
         link, history = self._asked(server)
         return history.whole_line(link, offset, size, number)
+
+    def cut_line(self, server: ServerKey, number: int) -> AsyncGenerator[bytes, None]:
+        """The whole of a line that is shown in part, in pieces.
+
+        Raises UsageError when it is not cut, ConsoleError when the file is not what it was, ConnectionLost.
+        """
+        run = next((run for run in self._runs if run.process.key == server), None)
+        cut = None if run is None else run.log.cuts.get(number)
+        if cut is None:
+            raise UsageError("this line is shown whole", next_step="save it as it is shown")
+        return self.whole_line(server, cut.offset, cut.length, number)
 
     def _asked(self, server: ServerKey) -> tuple[AgentLink, LogHistory]:
         """Whom to ask about a server's log. Raises ConnectionLost."""

@@ -7,6 +7,7 @@ import gc
 import signal
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,6 +27,7 @@ from console.ui.messages import Updated
 from console.ui.screens.dashboard import Dashboard
 from console.ui.screens.found import FoundScreen
 from console.ui.screens.help import HelpScreen
+from console.ui.widgets.log_export import save_pieces, short_path, suggested_path
 from console.ui.widgets.log_pane import LogPane
 from console.ui.widgets.meter import Glyphs
 
@@ -130,6 +132,23 @@ class ConsoleApp(App[BaseException]):
         if self._source is not None and server is not None:
             search = HostSearch(pattern=message.pattern)
             self.push_screen(FoundScreen(message.pane.label, search, self._source, server, self._glyphs))
+
+    @on(LogPane.WholeLineWanted)
+    def _fetch_line(self, message: LogPane.WholeLineWanted) -> None:
+        server = self.dashboard.server_of(message.pane)
+        if self._source is not None and server is not None:
+            self.run_worker(self._save_line(self._source, server, message), group="whole line")
+
+    async def _save_line(
+        self, source: LogSource, server: ServerKey, message: LogPane.WholeLineWanted
+    ) -> None:
+        path = suggested_path(f"{message.pane.label} line {message.number}", datetime.now())
+        try:
+            size = await save_pieces(path, source.cut_line(server, message.number))
+        except (ConsoleError, OSError) as error:
+            self.notify(str(error), severity="warning", markup=False)
+        else:
+            self.notify(f"saved {size / 1e6:.1f} MB to {short_path(path)}", timeout=6, markup=False)
 
     @on(Worker.StateChanged)
     def _watch_ended(self, event: Worker.StateChanged) -> None:

@@ -74,6 +74,7 @@ LOG = (
     Key("extend-down", "shift+down", "extend(1)", "extend down", "One line more.", TAKE),
     Key("extend-up", "shift+up", "extend(-1)", "extend up", "One line more, upwards.", TAKE),
     Key("save", "s", "save", "save", "Save what is shown, or the block.", TAKE),
+    Key("whole-line", "u", "save_whole", "save uncut", "Save a line that is too long to be shown.", TAKE),
     Key("pager", "o", "page_out", "pager", "The same in $PAGER, else in less.", TAKE),
 )
 

@@ -1,4 +1,4 @@
-"""On a terminal, over a real sshd: lines from before the start come when scrolling up, and a whole-file search."""
+"""On a terminal, over a real sshd: older lines come when scrolling up, and the whole file is searched."""
 
 from __future__ import annotations
 

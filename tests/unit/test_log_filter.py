@@ -138,7 +138,7 @@ class TestFiltering:
             await pilot.press("ampersand", *"tp0", "enter")
             app.pane.extend([LogLine(95, "[TP0] more"), LogLine(96, "[TP1] no")])
             await until(pilot, lambda: app.rows[2] == "  [TP0] more")
-            assert "93 hidden" in app.said
+            await until(pilot, lambda: "93 hidden" in app.said)
 
     async def test_a_mark_and_a_note_are_seen_through_every_filter(self) -> None:
         app = PaneApp()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
-from console.domain.errors import ConnectionLost
+import pytest
+
+from console.domain.errors import ConnectionLost, UsageError
 from console.domain.loghistory import HostMatch, HostMatches, HostSearch, OlderLines, ServerKey
 from console.domain.logline import LogLine
 from console.domain.observation import Servers
@@ -55,6 +58,12 @@ class Archive:
             yield HostMatches(matches=found, searched=9_000_000, size=9_000_000, done=True, complete=True)
         finally:
             self.closed = True
+
+    async def cut_line(self, server: ServerKey, number: int) -> AsyncGenerator[bytes, None]:
+        if number != 2:
+            raise UsageError("this line is shown whole")
+        for piece in (b"x" * 10, b"y" * 10):
+            yield piece
 
 
 async def settle(pilot, condition) -> None:
@@ -121,3 +130,26 @@ async def test_the_whole_file_is_searched_on_the_host() -> None:
         assert "/NCCL/ 3 matches, newest first, in 9.0 MB" in said
         await pilot.press("q")
         await settle(pilot, lambda: not isinstance(app.screen, FoundScreen))
+
+
+async def test_a_cut_line_is_saved_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    feed = Feed([UP, SAMPLE, Servers((DECODE,)), log(DECODE, line(1), LogLine(2, "xxx … +9.99 MB"))])
+    app = app_with(feed, source=Archive())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settle(pilot, lambda: feed.drained and app.screen.query(LogPane))
+        await pilot.press("g", "u")
+        await pilot.pause()
+        await pilot.press("V", "down", "u")
+        await settle(pilot, lambda: sizes(tmp_path) == [20])
+    (saved,) = files(tmp_path)
+    assert saved.read_bytes() == b"x" * 10 + b"y" * 10
+    assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.log"))
+
+
+def sizes(folder: Path) -> list[int]:
+    return [file.stat().st_size for file in files(folder)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from console.domain.logline import LogLine
 
-from .log_rows import ALARMS, TEXT_LIMIT, KeptRows, Kind, text_size
+from .log_rows import ALARMS, KeptRows, Kind, text_size
 
 
 class LogBuffer(KeptRows):
@@ -73,9 +73,8 @@ class LogBuffer(KeptRows):
 
     def excess(self, lines: Sequence[LogLine] = ()) -> int:
         """See KeptRows."""
-        rows = len(self._texts) + len(lines) - self._limit
-        text = self._size + text_size([line.text for line in lines]) - TEXT_LIMIT
-        return min(len(self._texts), max(0, rows, self._oldest(text)))
+        size = self._size + text_size([line.text for line in lines])
+        return min(len(self._texts), self._surplus(len(self._texts) + len(lines), size))
 
     @property
     def _last_number(self) -> int:

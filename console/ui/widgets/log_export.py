@@ -8,10 +8,11 @@ import re
 import shlex
 import signal
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import platformdirs
 
@@ -70,6 +71,28 @@ def write_lines(descriptor: int, lines: Iterable[str]) -> int:
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
         return os.fstat(descriptor).st_size
+
+
+async def save_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> int:
+    """Writes a new file that only its owner can read, once the first piece is there; returns its size.
+
+    Raises OSError, and what `pieces` raises: then there is no file.
+    """
+    async with aclosing(pieces):
+        first = await anext(pieces, b"")
+        with _opened(create_file(path)) as file:
+            try:
+                file.write(first)
+                async for piece in pieces:
+                    await asyncio.to_thread(file.write, piece)
+            except BaseException:
+                await asyncio.to_thread(path.unlink)
+                raise
+            return file.tell()
+
+
+def _opened(descriptor: int) -> BinaryIO:
+    return open(descriptor, "wb")
 
 
 async def page(lines: Sequence[str]) -> None:

@@ -60,6 +60,23 @@ class LogPane(LogReader):
             self.pane = pane
             self.pattern = pattern
 
+    class WholeLineWanted(Message):
+        """A line that is shown in part is to be saved whole."""
+
+        def __init__(self, pane: LogPane, number: int) -> None:
+            super().__init__()
+            self.pane = pane
+            self.number = number
+
+    def action_save_whole(self) -> None:
+        """Save the marked line, else the one at the top, as it stands in the file."""
+        rows = self.view.shown.buffer
+        if len(rows):
+            position = self.view.marked if self.view.marked is not None else self.view.first_shown
+            row = rows.row(min(rows.index(position), len(rows) - 1))
+            if isinstance(row, LogLine):
+                self.post_message(self.WholeLineWanted(self, row.number))
+
     @on(LogView.WantsOlder)
     def _ask_for_older(self) -> None:
         """Paused, because lines that come would push out those that are fetched."""

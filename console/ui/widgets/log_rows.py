@@ -23,6 +23,9 @@ ROW_LIMIT = 50_000
 TEXT_LIMIT = 17_000_000
 """Bytes that the text of these rows may take, so that a log takes 20 MB with its columns and indexes."""
 
+_SPARE = 64
+"""This part of what may be kept is made room for at a time."""
+
 Alarm = Literal["error", "warning"]
 ALARMS: dict[str, Alarm] = {"error": "error", "fatal": "error", "warning": "warning"}
 
@@ -158,9 +161,18 @@ class KeptRows(ABC):
         frozen.counts = dict(self.counts)
         return frozen
 
+    def _surplus(self, rows: int, size: int) -> int:
+        """How many of the oldest rows go, were there so many rows, of so many bytes.
+
+        A few more than would have to go, and so not at each addition, for the rest must be moved.
+        """
+        spare_rows, spare_size = self._limit // _SPARE, TEXT_LIMIT // _SPARE
+        too_many = rows - self._limit + spare_rows if rows > self._limit else 0
+        too_large = self._oldest(size - TEXT_LIMIT + spare_size) if size > TEXT_LIMIT else 0
+        return max(too_many, too_large)
+
     def _trim(self) -> None:
-        """Drops as many of the oldest rows as are too many."""
-        count = max(len(self._texts) - self._limit, self._oldest(self._size - TEXT_LIMIT))
+        count = self._surplus(len(self._texts), self._size)
         if count > 0:
             self._size -= text_size(self._texts[:count])
             self._drop(count)
@@ -174,8 +186,6 @@ class KeptRows(ABC):
 
     def _oldest(self, size: int) -> int:
         """How many of the oldest rows have texts of so many bytes."""
-        if size <= 0:
-            return 0
         sums = accumulate(map(str.__sizeof__, self._texts))
         return next((count for count, total in enumerate(sums, 1) if total >= size), len(self._texts))
 

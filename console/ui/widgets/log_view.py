@@ -179,6 +179,7 @@ class LogView(LogWindow):
         self._painted = monotonic()
         if not self.is_attached:
             return
+        self._measure()
         if self.would_lose(self.shown.live.excess()):
             self.paused = True
         if not self.paused:

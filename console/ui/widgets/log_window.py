@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import NamedTuple, TypeGuard
 
 from rich.cells import cell_len
+from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.reactive import reactive
@@ -72,6 +73,7 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         self.word_width = 0
         """Cells for the word that says whose a line is; 0 for none."""
         self._live: LogLine | None = None
+        self._window = Window(1)
         self._places: list[Place] = []
         self._widest = 0
         self._drawn: LRUCache[tuple[int, Window, Emphasis], list[Strip]] = LRUCache(ROWS_KEPT)
@@ -105,25 +107,28 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         return position is not None and self.first_shown <= position <= self.last_shown
 
     def render_line(self, y: int) -> Strip:
+        strip = Strip.blank(self._window.width, self._painter().base)
         if y < len(self._places):
             place = self._places[y]
             strips = self._strips(place.position)
-            if place.fold < len(strips):
-                return strips[place.fold]
+            strip = strips[place.fold] if place.fold < len(strips) else strip
         elif not self._places and y == self.size.height // 2:
-            return self._placeholder()
-        return Strip.blank(self._window.width, self._painter().base)
+            strip = self._placeholder()
+        return strip.adjust_cell_length(self.size.width - self.scrollbar_size_vertical)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._paint = None
         self._drawn.clear()
 
-    @property
-    def _window(self) -> Window:
+    def _measure(self) -> None:
+        """Take note of how rows are to be drawn: that is the same for all, and takes Textual long to tell."""
         width = self.size.width - self.scrollbar_size_vertical
         left = 0 if self.folded else self.scroll_offset.x
-        return Window(width, left, self.folded, self.whole, self.timed, self.greyed, self.word_width)
+        self._window = Window(width, left, self.folded, self.whole, self.timed, self.greyed, self.word_width)
+        if self._paint is None or self._paint.base != self.rich_style:
+            self._paint = LogPaint(self.app.theme_variables, self.rich_style)
+            self._drawn.clear()
 
     @property
     def _count(self) -> int:
@@ -175,9 +180,8 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
 
     def _move_window(self, top: int, rows: int) -> None:
         """Scrolls an area of so many rows without a watcher, and without a layout of the whole screen."""
-        window = self._window
         self._widest = max(self._widest, self._width_in_view())
-        width = window.width if self.folded else GUTTER + window.words + self._widest
+        width = self._window.width if self.folded else GUTTER + self._window.words + self._widest
         self.set_reactive(Widget.virtual_size, Size(width, rows))
         self.set_reactive(Widget.scroll_target_y, top)
         self.set_scroll(None, top)
@@ -200,8 +204,7 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         key = (position, window, emphasis)
         strips = None if position == LIVE else self._drawn.get(key)
         if strips is None:
-            drawn = self._draw(position, window, paint, emphasis)
-            strips = self._drawn[key] = [strip.apply_style(self.rich_style) for strip in drawn]
+            strips = self._drawn[key] = self._draw(position, window, paint, emphasis)
         return strips
 
     def _draw(self, position: int, window: Window, paint: LogPaint, emphasis: Emphasis) -> list[Strip]:
@@ -233,7 +236,6 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         return self.place_note or "no lines yet"
 
     def _painter(self) -> LogPaint:
-        if self._paint is None or self._paint.base != self.rich_style:
-            self._paint = LogPaint(self.app.theme_variables, self.rich_style)
-            self._drawn.clear()
-        return self._paint
+        if self._paint is None:
+            self._measure()
+        return self._paint or LogPaint({}, Style())

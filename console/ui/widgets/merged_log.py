@@ -123,7 +123,7 @@ class MergedLog(KeptRows):
     def excess(self, lines: Sequence[LogLine] = ()) -> int:
         """See KeptRows."""
         coming = sum(log.added - self._progress[server].taken for server, log in self._logs.items())
-        return min(len(self), max(0, len(self) + coming - self._limit))
+        return min(len(self), self._surplus(len(self) + coming, self._size))
 
     @property
     def behind(self) -> bool:
