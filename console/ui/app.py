@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
@@ -34,6 +36,7 @@ from console.ui.widgets.meter import Glyphs
 Updates = Callable[[], AsyncGenerator[Update, None]]
 
 INTERRUPTED = 130
+LAST_WAIT_S = 3.0
 UNHANDLED_UPDATES = 32
 """Updates under way to the screen; more wait in the watch, and so on the host."""
 
@@ -86,7 +89,12 @@ class ConsoleApp(App[BaseException]):
         self.call_after_refresh(self._start_watch)
 
     def _end_by_signal(self, number: signal.Signals) -> None:
-        self.exit(return_code=128 + number)
+        code = 128 + number
+        self.exit(return_code=code)
+        # Where the terminal is gone for good, as after SIGHUP, the driver may wait for it for ever.
+        last_resort = threading.Timer(LAST_WAIT_S, os._exit, [code])
+        last_resort.daemon = True
+        last_resort.start()
 
     def action_interrupt(self) -> None:
         """Leave at once."""

@@ -14,8 +14,12 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.integration.terminal import Terminal
+from tests.integration.waiting import wait_until
 
 CONSOLE = [sys.executable, "-m", "console", "--host", "local"]
 MODES = ("?1000", "?1003", "?1006", "?1049", "?2004")
@@ -105,6 +109,29 @@ def test_the_terminal_is_as_it_was(how: str | signal.Signals, code: int) -> None
             os.write(terminal.fd, b"q" if how == "q" else b"\x03")
         assert terminal.wait() == code
         assert_as_before(terminal)
+
+
+def test_it_ends_when_its_terminal_is_gone_for_good(home: Path) -> None:
+    marker = {"DSV4_TEST_ENDING": str(home), "HOME": str(home)}
+    with Terminal(CONSOLE, columns=100, rows=30, environment=marker) as terminal:
+        terminal.until("connected")
+        (console,) = consoles_with(home)
+    wait_until(lambda: not consoles_with(home), f"the console {console} outlives its terminal")
+
+
+def consoles_with(home: Path) -> list[int]:
+    """Pids of consoles whose environment holds this test's mark."""
+    mark = f"DSV4_TEST_ENDING={home}".encode()
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if has(pid, mark)]
+
+
+def has(pid: int, mark: bytes) -> bool:
+    try:
+        process = Path(f"/proc/{pid}")
+        is_console = b"\0-m\0console\0" in (process / "cmdline").read_bytes()
+        return is_console and mark in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 def test_after_kill_9_reset_terminal_puts_it_right() -> None:

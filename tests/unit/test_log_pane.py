@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -168,7 +169,13 @@ class TestCost:
                 app.pane.extend(numbered(21 + batch * 100, 100))
                 await pilot.pause(0)
             await until(pilot, lambda: app.rows[-1] == "  line 30020")
-            assert 1 <= len(drawn) - before <= 2 + (time.monotonic() - start) / REPAINT_S
+            frames = [
+                moment
+                for earlier, moment in pairwise(drawn[before - 1 :])
+                # Textual may draw the two parts of one frame one after the other.
+                if moment - earlier > REPAINT_S / 4
+            ]
+            assert 1 <= len(frames) <= 2 + (time.monotonic() - start) / REPAINT_S
 
     async def test_a_hidden_pane_is_not_drawn_and_catches_up_when_shown(self, drawn: list[float]) -> None:
         app = PaneApp()

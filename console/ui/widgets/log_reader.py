@@ -68,6 +68,7 @@ class LogReader(Vertical, can_focus=True):
         self._glyphs = glyphs
         self._rows = rows
         self.view = LogView(rows, glyphs=glyphs)
+        self.view.repainted = self._repainted
         self.prompt = PromptLine(glyphs=glyphs)
         self._finder = LogFinder(self.view, self.prompt, histories or Histories(History(), History()))
         self._taker = LogTaker(self.view, self.prompt)
@@ -246,7 +247,6 @@ class LogReader(Vertical, can_focus=True):
         self._title = ()
         self.call_later(self._retitle)
 
-    @on(LogView.Repainted)
     def _repainted(self) -> None:
         self._finder.told()
         self._retitle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
@@ -46,14 +47,13 @@ class LogView(LogWindow):
     class WantsOlder(Message):
         """The reader is at the oldest line and wants to go further back."""
 
-    class Repainted(Message):
-        """What is shown may have changed."""
-
     class GaveUp(Message):
         """A pattern took too long, and is no longer looked for."""
 
     def __init__(self, buffer: KeptRows, *, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(buffer, glyphs=glyphs)
+        self.repainted: Callable[[], None] = lambda: None
+        """Called when what is shown may have changed; no message, which would make for a second frame."""
         self.wrapped = False
         """The way to the last match led around an end of the log."""
         self._newest: LogLine | None = None
@@ -194,7 +194,7 @@ class LogView(LogWindow):
         self._lay_out(top)
         self._move_window(top.row, lowest.row + self.size.height if self.folded else self._count)
         self.refresh()
-        self.post_message(self.Repainted())
+        self.repainted()
 
     def on_mount(self) -> None:
         for look in ("whole", "timed", "folded", "greyed", "place_note"):

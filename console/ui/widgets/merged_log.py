@@ -21,7 +21,7 @@ from console.domain.logline import LogLine
 from console.domain.observation import ServerKey
 
 from .log_buffer import LogBuffer
-from .log_rows import ROW_LIMIT, KeptRows, Kind, Mark, Note, Row, Source, text_size
+from .log_rows import ALARMS, ROW_LIMIT, KeptRows, Kind, Mark, Note, Row, Source, text_size
 
 _STAMP = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 _ROW_BITS = 11
@@ -176,7 +176,7 @@ class MergedLog(KeptRows):
         if rows and progress.clock.second is None:
             self._set(progress.clock, rows)
         return sorted(
-            self._placed(progress, row, begins=_begins(log, index))
+            self._placed(progress, row, begins=_begins(log, index, row))
             for index, row in zip(indexes, rows, strict=True)
             if not isinstance(row, Mark)
         )
@@ -257,6 +257,7 @@ def _position(second: int, group: int, row: int) -> int:
     return (second << _GROUP_BITS | group) << _ROW_BITS | row
 
 
-def _begins(log: LogBuffer, index: int) -> bool:
-    """Whether an alarming row is the first of its kind, not a frame of a traceback or an advice."""
-    return any(log.position(index) in positions for positions in log.alarms.values())
+def _begins(log: LogBuffer, index: int, row: Row) -> bool:
+    """Whether a row is an error or a warning, and not a frame of a traceback or an advice."""
+    alarm = ALARMS.get(row.line_class) if isinstance(row, LogLine) else None
+    return alarm is not None and log.position(index) in log.alarms[alarm]
