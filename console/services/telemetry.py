@@ -7,11 +7,8 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-import msgspec
-
 from console.domain.errors import ConnectionLost, UsageError
 from console.domain.gpu import Sample
-from console.domain.host_view import Connection, HostView
 from console.domain.logclass import LinePattern
 from console.domain.loghistory import HostMatches, HostSearch, OlderLines
 from console.domain.observation import Ended, ServerKey, Servers, Update
@@ -26,20 +23,14 @@ from console.services.metrics import Probe, no_figures
 from console.services.rates import throughput
 from console.services.runs import Run, Runs
 from console.services.session import Event, LinkDown, LinkUp, OpenHost, session
+from console.services.standing import Identity, Standing
+
+__all__ = ["AgentOptions", "HostWatch", "Identity"]
 
 WAITING_UPDATES = 256
 """A screen that is slower than the host makes the host wait: nothing is buffered without limit."""
 RATE_S = 2.0
 TICK_S = 1.0
-
-
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the host before it is reached."""
-
-    name: str
-    demo: bool = False
-    readonly: bool = False
-    protected: bool = False
 
 
 class HostWatch:
@@ -54,23 +45,12 @@ class HostWatch:
         log_lines: int = FIRST_LINES,
         patterns: Sequence[LinePattern] = (),
     ) -> None:
-        self._identity = identity
+        self._standing = Standing(identity, options.interval)
         self._events = session(open_host, options, python)
         self._runs = Runs(log_lines, patterns)
         self._probes: dict[str, asyncio.Task[None]] = {}
         self._queue: asyncio.Queue[Update] = asyncio.Queue(WAITING_UPDATES)
-        self._link: AgentLink | None = None
         self._client: SglangClient | None = None
-        self._sample: Sample | None = None
-        self._sampled_at: float | None = None
-        self._skew_s: float | None = None
-        self._utc_offset_s: float | None = None
-        self._interval_s = options.interval
-        self._connection: Connection = "connecting"
-        self._since = time.monotonic()
-        self._address: str | None = None
-        self._detail: str | None = None
-        self._retry_at: float | None = None
         self._looked = False
         self._look_note: str | None = None
         self._servers_changed = False
@@ -79,7 +59,7 @@ class HostWatch:
         """Everything that happens; ends after `Ended`. Closing the generator closes the connection."""
         tasks = [self._task(self._follow_events()), self._task(self._tick()), self._task(self._rate())]
         try:
-            yield self._view()
+            yield self._standing.view()
             while True:
                 update = await self._next(tasks)
                 yield update
@@ -128,9 +108,9 @@ class HostWatch:
     def _asked(self, server: ServerKey) -> tuple[AgentLink, LogHistory]:
         """Whom to ask about a server's log. Raises ConnectionLost."""
         run = next((run for run in self._runs if run.process.key == server), None)
-        if self._link is None or run is None:
+        if self._standing.link is None or run is None:
             raise ConnectionLost("the log cannot be asked for", cause="the host is not connected")
-        return self._link, run.log.history
+        return self._standing.link, run.log.history
 
     async def _next(self, tasks: list[asyncio.Task[None]]) -> Update:
         """The next update; an error in one of the tasks is raised here rather than lost."""
@@ -173,36 +153,31 @@ class HostWatch:
                 await self._take_down(event)
 
     async def _take_up(self, up: LinkUp) -> None:
-        self._link = up.link
+        self._standing.came_up(up)
         self._client = SglangClient(HostTransport(up.host))
-        self._address = up.host.address
-        self._utc_offset_s = up.link.hello.utc_offset_s
         self._runs.booted(up.link.hello.boot_id)
-        self._set_connection("up", None)
         for run in self._runs:
             await self._follow_log(run)
-        await self._queue.put(self._view())
+        await self._queue.put(self._standing.view())
 
     async def _take_down(self, down: LinkDown) -> None:
-        self._link = self._client = None
-        self._retry_at = down.retry_at
-        self._set_connection("failed" if down.retry_at is None else "lost", str(down.error))
+        self._standing.went_down(down)
+        self._client = None
         self._stop_probes()
         for run in self._runs:
             run.figures = no_figures(run.figures)
-        await self._queue.put(self._view())
+        await self._queue.put(self._standing.view())
         if down.retry_at is None:
             await self._queue.put(Ended(down.error))
 
     async def _take_sample(self, sample: Sample) -> None:
-        now = time.monotonic()
-        self._sample, self._sampled_at = sample, now
-        self._skew_s = self._runs.skew_s = sample.host.time - time.time() + (self._rtt_s() or 0.0) / 2
+        self._standing.sampled(sample)
+        self._runs.skew_s = self._standing.skew_s or 0.0
         await self._queue.put(sample)
-        await self._queue.put(self._view())
+        await self._queue.put(self._standing.view())
 
     async def _take_servers(self, found: ServersFound) -> None:
-        new, replaced = self._runs.found(found.servers, self._utc_offset_s or 0.0)
+        new, replaced = self._runs.found(found.servers, self._standing.utc_offset_s or 0.0)
         for run in replaced:
             await self._forget(run)
         for run in new:
@@ -235,15 +210,15 @@ class HostWatch:
 
     async def _follow_log(self, run: Run) -> None:
         order = run.log.order()
-        if order is not None and self._link is not None:
-            await self._link.send("tail", **order)
+        if order is not None and self._standing.link is not None:
+            await self._standing.link.send("tail", **order)
 
     async def _forget(self, run: Run) -> None:
         probe = self._probes.pop(run.log.tail, None)
         if probe is not None:
             await _cancel([probe])
-        if self._link is not None:
-            await self._link.send("untail", tail=run.log.tail)
+        if self._standing.link is not None:
+            await self._standing.link.send("untail", tail=run.log.tail)
 
     def _start_probes(self) -> None:
         alive = {run.log.tail: run for run in self._runs.alive()}
@@ -274,12 +249,12 @@ class HostWatch:
             await self._end_logs()
             if self._servers_changed:
                 await self._put_servers()
-            if self._connection != "up":
-                await self._queue.put(self._view())
+            if not self._standing.is_up:
+                await self._queue.put(self._standing.view())
 
     async def _end_logs(self) -> None:
         """The half line of a server that is gone is a line: nobody will finish it."""
-        if self._link is None:
+        if self._standing.link is None:
             return
         for run in list(self._runs):
             update = None if run.evidence.alive else run.log.end()
@@ -293,35 +268,6 @@ class HostWatch:
             await asyncio.sleep(RATE_S)
             if self._looked:
                 await self._queue.put(throughput(list(self._runs), time.monotonic()))
-
-    def _set_connection(self, connection: Connection, detail: str | None) -> None:
-        if connection != self._connection:
-            self._connection, self._since = connection, time.monotonic()
-        self._detail = detail
-
-    def _rtt_s(self) -> float | None:
-        return None if self._link is None else self._link.rtt_s
-
-    def _view(self) -> HostView:
-        now = time.monotonic()
-        rtt_s = self._rtt_s()
-        return HostView(
-            name=self._identity.name,
-            demo=self._identity.demo,
-            readonly=self._identity.readonly,
-            protected=self._identity.protected,
-            address=self._address,
-            connection=self._connection,
-            detail=self._detail,
-            rtt_ms=None if rtt_s is None else 1000 * rtt_s,
-            retry_in_s=None if self._retry_at is None else max(0.0, self._retry_at - now),
-            since_s=now - self._since,
-            host=None if self._sample is None else self._sample.host,
-            skew_s=self._skew_s,
-            age_s=None if self._sampled_at is None else now - self._sampled_at,
-            interval_s=self._interval_s,
-            utc_offset_s=self._utc_offset_s,
-        )
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
