@@ -16,6 +16,7 @@ from console.domain.errors import HostError
 from console.domain.gpu import Sample
 from console.domain.host_view import HostView
 from console.domain.logline import LogLine
+from console.domain.printable import Colour
 from console.domain.server_view import ServerView
 from console.domain.throughput import Throughput
 
@@ -40,6 +41,8 @@ class LogUpdate(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LogLine, ...] = ()
     live: LogLine | None = None
     notes: tuple[str, ...] = ()
+    colours: dict[int, tuple[Colour, ...]] = {}
+    """Colours that the writer gave the lines, by their number."""
     revised: tuple[LogLine, ...] = ()
     """Lines given before that mean something else in the light of later ones; same number, other class."""
 

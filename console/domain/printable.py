@@ -8,12 +8,39 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import NamedTuple
 
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM
     r"|\x1b[ -/]*[0-~]"  # the rest of ECMA-35
 )
+
+
+_COLOUR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
+"""SGR, select graphic rendition (ECMA-48 8.3.117)."""
+
+
+class Colour(NamedTuple):
+    """A part of a line, and the SGR parameters in force there, such as `2;32`."""
+
+    start: int
+    end: int
+    sgr: str
+
+
+def coloured(text: str) -> tuple[str, tuple[Colour, ...]]:
+    """One line, safe to show, and the colours that its writer gave it; everything else is dropped."""
+    line, colours, active = "", [], ""
+    for index, part in enumerate(_COLOUR.split(text)):
+        if index % 2:
+            reset = part.rpartition(";")[2] in ("", "0")
+            active = "" if reset else f"{active};{part}".lstrip(";")
+        elif shown := printable(part):
+            if active:
+                colours.append(Colour(len(line), len(line) + len(shown), active))
+            line += shown
+    return line, tuple(colours)
 
 
 def printable(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from console.domain.logclass import LinePattern, classify, judge, judge_with
 from console.domain.logcontext import LogContext
 from console.domain.logline import LogLine
-from console.domain.printable import printable
+from console.domain.printable import Colour, coloured, printable
 
 __all__ = ["LINE_LIMIT", "Cut", "LineSplitter", "LogReader", "Read", "Split", "classify"]
 
@@ -61,6 +61,8 @@ class LineSplitter:
         """Lines completed so far."""
         self.cuts: dict[int, Cut] = {}
         """The last `CUTS_KEPT` lines that were cut, by their number from 1."""
+        self.colours: dict[int, tuple[Colour, ...]] = {}
+        """Of lines completed since they were last taken, by number, where their writer gave them any."""
         self._pending = bytearray()
         self._start = 0  # where in the file the pending line starts
         self._length = 0  # of the pending line, with what is not kept of it
@@ -111,7 +113,7 @@ class LineSplitter:
     def _take(self) -> list[str]:
         text = self._pending.decode("utf-8", "replace")
         if len(text) <= LINE_LIMIT:
-            lines = _short(text)
+            lines = self._short(text, self.count + 1)
         else:
             lines = [_cut(text, self._length)]
             if len(text) > _limit(text) or self._length > len(self._pending):
@@ -131,13 +133,21 @@ class LineSplitter:
                 continue
             text = _last_segment(raw)
             if len(text) <= LINE_LIMIT:
-                lines += _short(text)
+                lines += self._short(text, counted + len(lines) + 1)
                 continue
             self._append(*next((data, start) for number, data, start in places if number == index))
             self.count = counted + len(lines)
             lines += self._take()
         self.count = counted + len(lines)
         return lines
+
+    def _short(self, text: str, number: int) -> list[str]:
+        if "\x1b[" not in text or "/s]" in text or "/it]" in text:
+            return _short(text)
+        line, colours = coloured(text)
+        if colours:
+            self.colours[number] = colours
+        return [line]
 
     def _remember(self, cut: Cut) -> None:
         self.cuts[self.count + 1] = cut
@@ -197,6 +207,8 @@ class Read(NamedTuple):
     """The unfinished line; it replaces the one before."""
     revised: list[LogLine]
     """Lines of earlier calls that mean something else now; of two with one number the later holds."""
+    colours: dict[int, tuple[Colour, ...]]
+    """Those that the writer gave the lines, by number."""
 
 
 class LogReader:
@@ -243,7 +255,9 @@ class LogReader:
         for line in revised:
             if line.number >= first:
                 lines[line.number - first] = line
-        return Read(lines, self._living(live), [line for line in revised if line.number < first])
+        colours, self._splitter.colours = self._splitter.colours, {}
+        earlier = [line for line in revised if line.number < first]
+        return Read(lines, self._living(live), earlier, colours)
 
     def _living(self, live: str | None) -> LogLine | None:
         if live is None:

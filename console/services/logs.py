@@ -104,6 +104,7 @@ class LogFollower:
             live=read.live,
             notes=notes,
             revised=tuple(read.revised),
+            colours=read.colours,
         )
 
 

@@ -1,4 +1,4 @@
-"""How fast a key is answered while four logs grow: our LogPane and Textual's Log, in one run, on a real pty.
+"""How fast a key is answered while four logs grow, on a real pty: our LogPane, Textual's Log and RichLog.
 
     python tests/perf/log_panes.py [LINES_A_SECOND] [SECONDS]
 
@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from textual.app import App, ComposeResult  # noqa: E402
 from textual.binding import Binding  # noqa: E402
 from textual.containers import Vertical  # noqa: E402
-from textual.widgets import Label, Log  # noqa: E402
+from textual.widgets import Label, Log, RichLog  # noqa: E402
 
 from console.domain.logline import LogLine  # noqa: E402
 from console.services.loglines import LineSplitter, classify  # noqa: E402
@@ -100,13 +100,27 @@ class TextualLog(Log):
         self.write_lines(lines)
 
 
+class TextualRichLog(RichLog):
+    """The same, a line at a time, which is all that it takes."""
+
+    def __init__(self) -> None:
+        super().__init__(max_lines=50_000)
+
+    def give(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+LogKind = type[OurLog] | type[TextualLog] | type[TextualRichLog]
+
+
 class LoadedApp(App[None]):
     """Four logs that grow, and a label that counts keys."""
 
     CSS = "Vertical > * { height: 1fr; border: round $border; }"
     BINDINGS = [Binding("x", "count", priority=True)]  # noqa: RUF012
 
-    def __init__(self, kind: type[OurLog] | type[TextualLog], rate: int, *, merged: bool = False) -> None:
+    def __init__(self, kind: LogKind, rate: int, *, merged: bool = False) -> None:
         super().__init__()
         self.kind, self.rate, self.merged = kind, rate, merged
         self.keys = self.given = 0
@@ -240,13 +254,19 @@ def cpu_seconds(pid: int) -> float:
 
 def main() -> None:
     if sys.argv[1:2] == ["--app"]:
-        kind = {"textual": TextualLog, "finding": FindingLog}.get(sys.argv[2], OurLog)
-        LoadedApp(kind, int(sys.argv[3]), merged=sys.argv[2] == "merged").run()
+        kinds: dict[str, LogKind] = {
+            "log": TextualLog,
+            "richlog": TextualRichLog,
+            "finding": FindingLog,
+        }
+        LoadedApp(kinds.get(sys.argv[2], OurLog), int(sys.argv[3]), merged=sys.argv[2] == "merged").run()
         return
     rate = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 8.0
-    kinds = (("ours", 0), ("ours", rate), ("finding", rate), ("merged", rate), ("textual", rate))
-    for kind, load in kinds:
+    ours = (("ours", 0), ("ours", rate), ("finding", rate), ("merged", rate))
+    # RichLog is also given what it can take.
+    theirs = (("log", rate), ("richlog", 1_000), ("richlog", rate))
+    for kind, load in (*ours, *theirs):
         print(f"{kind:>8} at {load:>7,} lines/s: {measured(kind, load, seconds)}", flush=True)
 
 

@@ -207,13 +207,12 @@ def test_taking_in_a_large_log_is_cut_into_slices() -> None:
         logs.buffers[server].extend(
             [stamped(number // 1000, f"{number}", number) for number in range(1, 50_001)]
         )
-    longest = 0.0
+    slices = 0
     while logs.merged.behind:
-        start = time.process_time()
-        logs.merged.catch_up(time.monotonic() + 0.005)
-        longest = max(longest, time.process_time() - start)
+        logs.merged.catch_up(time.monotonic())
+        slices += 1
     assert 49_000 < len(logs.merged) <= 50_000
-    assert longest < 0.05
+    assert slices > 20, "a moment that is over still gets something done, but little"
 
 
 class TestPane:

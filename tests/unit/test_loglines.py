@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from console.domain.logclass import LinePattern
 from console.domain.logline import LogLine
+from console.domain.printable import Colour
 from console.services.loglines import CUTS_KEPT, DUMP_LIMIT, LINE_LIMIT, LineSplitter, LogReader, Read
 
 READY = "[2026-11-02 10:15:42] The server is fired up and ready to roll!"
@@ -262,7 +263,16 @@ class TestReader:
         assert read.lines == [LogLine(3, "cd", "plain")]
         assert read.live == LogLine(4, "e", "plain")
         assert reader.end().lines == [LogLine(4, "e", "plain")]
-        assert reader.end() == ([], None, [])
+        assert reader.end() == ([], None, [], {})
+
+    def test_the_colours_of_the_writer_are_kept_beside_the_text_and_nothing_else_is(self) -> None:
+        reader = LogReader()
+        reader.feed(b"first\n")
+        line = b"\x1b[2m2026-11-29\x1b[0m \x1b[1m\x1b[32m INFO\x1b[0m \x1b[2Jready\x1b]0;x\x07 to go"
+        read = reader.feed(line + b"\n")
+        assert [line.text for line in read.lines] == ["2026-11-29  INFO ready to go"]
+        assert read.colours == {2: (Colour(0, 10, "2"), Colour(11, 16, "1;32"))}
+        assert reader.feed(b"plain\n").colours == {}
 
     def test_a_revision_of_an_earlier_piece_is_told(self) -> None:
         reader = LogReader()

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from console.domain.logline import LogLine
+from console.domain.printable import Colour
 
-from .log_rows import ALARMS, KeptRows, Kind, text_size
+from .log_rows import ALARMS, ROW_LIMIT, KeptRows, Kind, text_size
+
+COLOURED = 5_000
+"""Lines that keep the colours of their writer: a router colours every line, at some hundred bytes."""
 
 
 class LogBuffer(KeptRows):
     """The last rows of a log; their positions count from 0."""
+
+    def __init__(self, limit: int = ROW_LIMIT) -> None:
+        super().__init__(limit)
+        self._colours: dict[int, tuple[Colour, ...]] = {}
 
     @property
     def first_number(self) -> int:
@@ -57,6 +65,16 @@ class LogBuffer(KeptRows):
         self._numbers[:0] = array("q", numbers)
         self._texts[:0], self._kinds[:0] = texts, kinds
         self._size += text_size(texts)
+
+    def colour(self, colours: Mapping[int, tuple[Colour, ...]]) -> None:
+        """Gives lines, by number, the colours of their writer; only the newest are kept."""
+        if colours:
+            kept = list((self._colours | dict(colours)).items())[-COLOURED:]
+            self._colours = dict(kept)
+
+    def colours(self, index: int) -> tuple[Colour, ...]:
+        """See KeptRows."""
+        return self._colours.get(self._numbers[index], ())
 
     def note(self, text: str) -> None:
         """Adds a remark at the end."""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual.strip import Strip
 
 from console.domain.logline import LogLine
+from console.domain.printable import Colour
 
 from .lines import Line, Span, in_grey
 from .log_folds import folds
 from .log_rows import Kind, Mark, Note, Row, Source
-from .log_text import Piece, row_pieces
+from .log_text import Piece, recoloured, row_pieces
 from .meter import Glyphs
 from .paint import Paint, Tone
 
@@ -117,6 +120,8 @@ class Emphasis(NamedTuple):
     selected: bool = False
     matches: re.Pattern[str] | None = None
     """What to show in reverse."""
+    colours: tuple[Colour, ...] = ()
+    """Those that its writer gave it."""
 
 
 PLAIN = Emphasis()
@@ -174,9 +179,20 @@ def _segments(
 ) -> Iterator[Segment]:
     tone_of = _greyed if window.greyed else str
     matched = list(_matched(row.text, emphasis.matches))
-    for piece in pieces:
+    for piece in recoloured(pieces, () if window.greyed else emphasis.colours):
         for text, is_match in _parted(piece, matched):
-            yield Segment(text, paint.style("match" if is_match else tone_of(piece.tone)))
+            style = paint.style("match" if is_match else tone_of(piece.tone))
+            yield Segment(text, style + sgr_style(piece.sgr) if piece.sgr and not is_match else style)
+
+
+@lru_cache(256)
+def sgr_style(sgr: str) -> Style:
+    """Foreground, weight and slant of SGR parameters; a background would hide what the pane marks."""
+    spans = Text.from_ansi(f"\x1b[{sgr}mx").spans
+    given = Style.combine([Style(), *(span.style for span in spans if isinstance(span.style, Style))])
+    return Style(
+        color=given.color, bold=given.bold, dim=given.dim, italic=given.italic, underline=given.underline
+    )
 
 
 def _greyed(tone: str) -> str:

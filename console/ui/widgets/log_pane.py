@@ -130,6 +130,7 @@ class LogPane(LogReader):
     def take(self, update: LogUpdate) -> None:
         """Shows the news of this log."""
         self.extend(update.lines)
+        self.log_rows.colour(update.colours)
         for note in update.notes:
             self.add_note(note)
         self.view.revised(self.log_rows.revise(update.revised))

@@ -47,7 +47,7 @@ class Pattern(NamedTuple):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Ends what runs inside after so many seconds, be it in the midst of a match. Raises TooSlow.
+    """Ends what runs inside after so many seconds of CPU, be it in the midst of a match. Raises TooSlow.
 
     `(a+)+$` can take years on a line, and nothing else runs meanwhile; but `re` looks for signals now and
     then. Only the main thread gets them, and there the console runs.
@@ -58,11 +58,11 @@ def time_limit(seconds: float) -> Iterator[None]:
         if armed:
             raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGVTALRM, ring)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
         armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

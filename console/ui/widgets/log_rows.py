@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from console.domain.logline import LineClass, LogLine
+from console.domain.printable import Colour
 from console.domain.server import Role
 
 from .log_positions import Positions
@@ -134,6 +135,10 @@ class KeptRows(ABC):
     def source(self, index: int) -> Source | None:
         """See Rows."""
         return None
+
+    def colours(self, index: int) -> tuple[Colour, ...]:
+        """Those that its writer gave the line at this index."""
+        return ()
 
     def columns(self, start: int, stop: int) -> Iterable[tuple[str, Kind]]:
         """See Rows."""

@@ -16,9 +16,9 @@ from .log_search import Search
 
 SLICE_S = 0.008
 """Time for looking through rows before keys get their turn again."""
-FIRST_SLICE_S = 0.04
+FIRST_SLICE_S = 0.025
 """The same right after a filter or a pattern was set: often enough for all rows."""
-MATCH_LIMIT_S = 0.08
+MATCH_LIMIT_S = 0.04
 """Time after which a pattern is given up, in the midst of a line."""
 
 

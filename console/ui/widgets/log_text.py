@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from console.domain.logline import LogLine
+from console.domain.printable import Colour
 
 from .log_rows import Row
 from .meter import Glyphs
@@ -29,6 +30,27 @@ class Piece(NamedTuple):
     text: str
     tone: str
     start: int
+    sgr: str = ""
+    """SGR parameters that its writer gave it."""
+
+    def part(self, start: int, end: int) -> Piece:
+        """What of it stands between two places in the whole text."""
+        return self._replace(text=self.text[start - self.start : end - self.start], start=start)
+
+
+def recoloured(pieces: Iterable[Piece], colours: Sequence[Colour]) -> Iterator[Piece]:
+    """The pieces, cut where a colour of the writer's begins or ends."""
+    for piece in pieces:
+        done, end = piece.start, piece.start + len(piece.text)
+        for colour in colours:
+            first, last = max(done, colour.start), min(end, colour.end)
+            if first < last:
+                if first > done:
+                    yield piece.part(done, first)
+                yield piece.part(first, last)._replace(sgr=colour.sgr)
+                done = last
+        if done < end:
+            yield piece.part(done, end)
 
 
 def row_pieces(row: Row, glyphs: Glyphs, *, whole: bool = False, timed: bool = True) -> list[Piece]:

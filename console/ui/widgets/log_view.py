@@ -132,17 +132,18 @@ class LogView(LogWindow):
         self.repaint()
 
     def show(self, position: int) -> None:
-        """Marks a row, and brings it into view when it is not there."""
-        self.marked = position
-        self._top = self._place(min(self._top_for(self._spot(Place(position))), self._lowest()))
-        self._held = True
-        self.repaint()
+        """Marks a row; where it is not in view it comes there, with what stands around it."""
+        spot = self._spot(Place(position))
+        self._show(position, self._moved(spot, -(self.size.height // 3)))
 
     def move_mark(self, count: int) -> None:
         """Marks the row so many further down, or up for a negative count."""
         if self.marked is not None and len(self.shown.rows):
-            index = self.shown.rows.index(self.marked) + count
-            self.show(self.shown.rows.position(min(max(0, index), len(self.shown.rows) - 1)))
+            index = min(max(0, self.shown.rows.index(self.marked) + count), len(self.shown.rows) - 1)
+            spot = Spot(index)
+            # No further than must be.
+            top = spot if spot < self._spot(self._top) else self._moved(spot, 1 - self.size.height)
+            self._show(self.shown.rows.position(index), top)
 
     def rows_came_before(self) -> None:
         """Older rows were put before the first one; what is in view stays."""
@@ -236,15 +237,13 @@ class LogView(LogWindow):
         self._top = self._place(min(spot, lowest))
         self.repaint()
 
-    def _top_for(self, spot: Spot) -> Spot:
-        """What must be at the top for a row to be in view: as little else as can be, or a jump."""
-        top, height = self._spot(self._top), self.size.height
-        last = self._spot(self._places[-1]) if self._places else top
-        if top <= spot <= last:
-            return top
-        if spot > last and spot <= self._moved(last, height):
-            return self._moved(spot, 1 - height)
-        return spot if self._moved(spot, height) > top > spot else self._moved(spot, -(height // 3))
+    def _show(self, position: int, top: Spot) -> None:
+        """Marks a row; where it is not in view, `top` comes to the top."""
+        if not self.sees(position):
+            self._top = self._place(min(top, self._lowest()))
+        self.marked = position
+        self._held = True
+        self.repaint()
 
     def _wheel(self, event: events.MouseEvent, count: int) -> None:
         if not (event.shift or event.ctrl):

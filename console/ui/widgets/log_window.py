@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from console.domain.logline import LogLine
+from console.domain.printable import Colour
 
 from .lines import Span, fit
 from .log_look import GUTTER, Emphasis, LogPaint, Window, row_strips
@@ -215,10 +216,15 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         except TooSlow:
             return row_strips(row, source, window, paint, self.glyphs, emphasis._replace(matches=None))
 
+    def _colours(self, position: int) -> tuple[Colour, ...]:
+        rows = self.shown.buffer
+        return () if position == LIVE else rows.colours(rows.index(position))
+
     def _emphasis(self, position: int) -> Emphasis:
         search, block = self.shown.search, self.block
         return Emphasis(
             marked=position == self.marked,
+            colours=self._colours(position),
             selected=block is not None and block[0] <= position <= block[1],
             matches=search.pattern.regex if search is not None and position in search.positions else None,
         )
