@@ -111,6 +111,7 @@ def test_nothing_in_a_log_steers_the_terminal(servers: Servers) -> None:
     assert len(copied) == 1
     for text in (terminal.text, base64.b64decode(copied[0]).decode()):
         assert {char for char in text if not char.isprintable()} <= {"\n", "\r"}
+    assert "H␈␈I" in terminal.text
     for words in (b"OWNED", b"aGFja2Vk"):
         assert words not in bytes(terminal.sent)
 

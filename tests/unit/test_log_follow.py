@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from textual.message import Message
+from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 
 from console.domain.logline import LogLine
 from tests.unit.log_app import PaneApp, numbered, shows, until
@@ -75,6 +77,35 @@ async def test_a_reader_whose_lines_would_be_dropped_keeps_them() -> None:
         await pilot.press("G")
         await until(pilot, lambda: app.rows[-1] == "  line 1100")
         assert app.pane.following
+
+
+async def test_another_size_neither_holds_the_view_nor_resumes() -> None:
+    app = PaneApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        await shows(pilot, app, numbered(1, 50), "line 50")
+        for height in (30, 9, 40, 12):
+            app.pane.extend(numbered(app.pane.log_rows.added + 1, 7))
+            await pilot.resize_terminal(60, height)
+            await until(pilot, lambda height=height: app.pane.view.size.height == height - 2)
+            assert app.pane.following
+        await pilot.press("up", "up")
+        await pilot.resize_terminal(60, 40)
+        app.pane.extend(numbered(79, 9))
+        await until(pilot, lambda: app.pane.view.size.height == 38)
+        assert not app.pane.following
+
+
+@pytest.mark.parametrize("message", [ScrollTo(y=12.2), ScrollUp()])
+async def test_the_scrollbar_holds_the_view(message: Message) -> None:
+    app = PaneApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        await shows(pilot, app, numbered(1, 50), "line 50")
+        app.pane.view.post_message(message)
+        await until(pilot, lambda: not app.pane.following)
+        assert app.rows[0] == ("  line 13" if isinstance(message, ScrollTo) else "  line 32")
+        app.pane.view.post_message(ScrollTo(y=99.0) if isinstance(message, ScrollTo) else ScrollDown())
+        await until(pilot, lambda: app.pane.following)
+        assert app.rows[-1] == "  line 50"
 
 
 async def test_a_jump_holds_the_view_too() -> None:

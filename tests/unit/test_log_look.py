@@ -99,6 +99,14 @@ class TestFolds:
             assert lines
             assert {cell_len(line) for line in lines} == {width}
 
+    @given(PRINTABLE, st.integers(12, 60), st.booleans())
+    def test_every_cell_has_the_colours_of_the_pane(self, text: str, width: int, folded: bool) -> None:
+        base = Style(bgcolor="blue")
+        window = Window(width, folded=folded)
+        for row in (LogLine(1, text), Note(text), Mark(text)):
+            for strip in row_strips(row, None, window, LogPaint({}, base), UNICODE):
+                assert all(segment.style and segment.style.bgcolor == base.bgcolor for segment in strip)
+
     @given(PRINTABLE, st.integers(12, 60))
     def test_folded_the_whole_text_is_there(self, text: str, width: int) -> None:
         lines = drawn(LogLine(1, text), Window(width, folded=True))

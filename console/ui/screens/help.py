@@ -16,8 +16,9 @@ from textual.widgets import Static
 from console.ui.keymap import EVERYWHERE, LOG, TAKE, Key
 
 NAMES = {
-    "question_mark": "?", "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "shift+tab": "⇧tab",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "shift+up": "⇧↑", "shift+down": "⇧↓",
+    "question_mark": "?", "asterisk": "*", "escape": "esc", "pagedown": "pgdn", "pageup": "pgup",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
+    "shift+tab": "⇧tab", "shift+up": "⇧↑", "shift+down": "⇧↓",
 }  # fmt: skip
 
 

@@ -140,7 +140,7 @@ def row_strips(
         return [_rule(row, window, paint, glyphs, emphasis)]
     pieces = row_pieces(row, glyphs, whole=window.whole, timed=window.timed)
     text = Strip(_segments(pieces, row, window, paint, emphasis))
-    parts = _folded(text, window) if window.folded else [_cut(text, window, paint, glyphs)]
+    parts = _folded(text, window, paint) if window.folded else [_cut(text, window, paint, glyphs)]
     gutters = _gutters(row, source, window, glyphs, emphasis)
     return [
         Strip([*paint.segments(gutter), *part], window.width)
@@ -227,11 +227,11 @@ def _cut(text: Strip, window: Window, paint: LogPaint, glyphs: Glyphs) -> Strip:
     return Strip([*seen, *paint.segments((pad,))], room)
 
 
-def _folded(text: Strip, window: Window) -> list[Strip]:
+def _folded(text: Strip, window: Window, paint: LogPaint) -> list[Strip]:
     room = window.room
     if not text.cell_length:
-        return [Strip.blank(room)]
-    return [part.adjust_cell_length(room) for part in text.divide(list(folds(text.text, room)))]
+        return [Strip.blank(room, paint.base)]
+    return [part.adjust_cell_length(room, paint.base) for part in text.divide(list(folds(text.text, room)))]
 
 
 def _rule(row: Mark, window: Window, paint: LogPaint, glyphs: Glyphs, emphasis: Emphasis) -> Strip:
@@ -242,4 +242,4 @@ def _rule(row: Mark, window: Window, paint: LogPaint, glyphs: Glyphs, emphasis: 
     sign = Span(dash, "marked" if emphasis.marked else "log-mark")
     line: Line = (sign, Span(said, "log-mark"))
     strip = Strip(paint.segments(in_grey(line) if window.greyed else line))
-    return strip.adjust_cell_length(window.width)
+    return strip.adjust_cell_length(window.width, paint.base)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from textual import events
 from textual.message import Message
 from textual.reactive import reactive
+from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 
 from console.domain.logline import LogLine
 
@@ -217,11 +218,20 @@ class LogView(LogWindow):
         super().watch_scroll_x(old_value, new_value)
         self.repaint()
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        # Only a drag of the scrollbar comes here: `_move_window` calls no watcher.
-        if round(old_value) != round(new_value):
-            self._go(Spot(round(new_value)))
+    # The reader's own scrolling is told by these messages alone: Textual changes the offset for reasons of
+    # its own too, such as another size.
+
+    def on_scroll_to(self, message: ScrollTo) -> None:
+        if message.y is not None:
+            message.stop()
+            message.prevent_default()
+            self._go(Spot(max(0, round(message.y))))
+
+    def on_scroll_up(self, message: ScrollUp) -> None:
+        self._page(message, -1)
+
+    def on_scroll_down(self, message: ScrollDown) -> None:
+        self._page(message, 1)
 
     def watch_follow(self) -> None:
         self._held = False
@@ -244,6 +254,11 @@ class LogView(LogWindow):
         self.marked = position
         self._held = True
         self.repaint()
+
+    def _page(self, message: Message, pages: int) -> None:
+        message.stop()
+        message.prevent_default()
+        self.scroll_rows(pages * (self.size.height - 1))
 
     def _wheel(self, event: events.MouseEvent, count: int) -> None:
         if not (event.shift or event.ctrl):

@@ -108,14 +108,15 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         return position is not None and self.first_shown <= position <= self.last_shown
 
     def render_line(self, y: int) -> Strip:
-        strip = Strip.blank(self._window.width, self._painter().base)
+        base = self._painter().base
+        strip = Strip.blank(self._window.width, base)
         if y < len(self._places):
             place = self._places[y]
             strips = self._strips(place.position)
             strip = strips[place.fold] if place.fold < len(strips) else strip
         elif not self._places and y == self.size.height // 2:
             strip = self._placeholder()
-        return strip.adjust_cell_length(self.size.width - self.scrollbar_size_vertical)
+        return strip.adjust_cell_length(self.size.width - self.scrollbar_size_vertical, base)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -233,7 +234,7 @@ class LogWindow(ScrollView, can_focus=False, inherit_bindings=False):
         width = self._window.width
         said = self.glyphs.safe(self._nothing_said())
         said = fit(said, min(width, cell_len(said)), self.glyphs).center(width)
-        return self._painter().strip((Span(said, "muted"),)).adjust_cell_length(width)
+        return self._painter().strip((Span(said, "muted"),)).adjust_cell_length(width, self._painter().base)
 
     def _nothing_said(self) -> str:
         """Why no row is shown."""

@@ -12,6 +12,9 @@ from .merged_log import MergedLog, Tributary
 from .meter import UNICODE, Glyphs
 
 
+OF_ONE_LOG = ("host_search", "save_whole")
+
+
 class MergedPane(LogReader):
     """Takes the lines of all logs from their buffers while it is seen, each with a word for its server."""
 
@@ -26,6 +29,10 @@ class MergedPane(LogReader):
         self.merged.join(tributaries)
         self.view.word_width = 1 + max((len(each.source.word) for each in tributaries.values()), default=0)
         self.view.changed()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A file on the host can be asked for only where one log is shown."""
+        return action not in OF_ONE_LOG and super().check_action(action, parameters)
 
     def take(self, update: LogUpdate) -> None:
         """There is news of one of the logs."""
