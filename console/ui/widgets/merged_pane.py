@@ -11,7 +11,6 @@ from .log_reader import LogReader
 from .merged_log import MergedLog, Tributary
 from .meter import UNICODE, Glyphs
 
-
 OF_ONE_LOG = ("host_search", "save_whole")
 
 
