@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration import numbered
 from tests.integration.sshd import SshServer
 
 
@@ -31,6 +32,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ssh_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
     """A running sshd, trusted and reachable as `gpu-box` from `home`."""
     server = SshServer(tmp_path / "sshd", home)
+    server.trust()
+    server.add_alias("gpu-box")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def gpu_box(tmp_path: Path, home: Path) -> Iterator[SshServer]:
+    """A running sshd, `gpu-box`, whose agents see only the processes of this test (numbered.MARK)."""
+    only = f"DSV4_AGENT_ONLY_ENV={numbered.MARK}={tmp_path}"
+    server = SshServer(tmp_path / "sshd", home, {"SetEnv": only})
     server.trust()
     server.add_alias("gpu-box")
     server.start()

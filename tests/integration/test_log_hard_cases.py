@@ -13,22 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration import numbered
 from tests.integration.scripted import ScriptedServer
 from tests.integration.sshd import SshServer
 from tests.integration.watching import Watching, watching
-
-
-@pytest.fixture
-def gpu_box(tmp_path: Path, home: Path) -> Iterator[SshServer]:
-    """sshd whose agents see only the processes of this test."""
-    only = f"DSV4_AGENT_ONLY_ENV={numbered.MARK}={tmp_path}"
-    server = SshServer(tmp_path / "sshd", home, {"SetEnv": only})
-    server.trust()
-    server.add_alias("gpu-box")
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 from console.domain.errors import ConnectionLost
 from console.domain.loghistory import HostMatches, HostSearch
 from console.domain.logline import LogLine
-from tests.integration import numbered
 from tests.integration.scripted import ScriptedServer
 from tests.integration.sshd import SshServer, descendants
 from tests.integration.waiting import eventually
@@ -23,18 +22,6 @@ from tests.integration.watching import Watching, watching
 BEFORE = 30_000
 """Lines that the log has when it is first seen."""
 STUCK = HostSearch(pattern="^(a+)+$")
-
-
-@pytest.fixture
-def gpu_box(tmp_path: Path, home: Path) -> Iterator[SshServer]:
-    """sshd whose agents see only the processes of this test."""
-    only = f"DSV4_AGENT_ONLY_ENV={numbered.MARK}={tmp_path}"
-    server = SshServer(tmp_path / "sshd", home, {"SetEnv": only})
-    server.trust()
-    server.add_alias("gpu-box")
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

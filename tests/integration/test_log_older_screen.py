@@ -8,24 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration import numbered
 from tests.integration.scripted import ScriptedServer
 from tests.integration.sshd import SshServer
 from tests.integration.terminal import Terminal
 
 
 @pytest.fixture
-def server(tmp_path: Path, home: Path) -> Iterator[ScriptedServer]:
-    """A server that logs, on a host where nothing else is seen."""
-    only = f"DSV4_AGENT_ONLY_ENV={numbered.MARK}={tmp_path}"
-    sshd = SshServer(tmp_path / "sshd", home, {"SetEnv": only})
-    sshd.trust()
-    sshd.add_alias("gpu-box")
-    sshd.start()
+def server(tmp_path: Path, gpu_box: SshServer) -> Iterator[ScriptedServer]:
+    """A server that logs what it is told to."""
     scripted = ScriptedServer(tmp_path / "server", str(tmp_path))
     yield scripted
     scripted.kill()
-    sshd.stop()
 
 
 def test_the_log_is_read_back_to_its_first_line_and_searched(server: ScriptedServer) -> None:

@@ -20,18 +20,6 @@ from tests.integration.sshd import SshServer
 
 
 @pytest.fixture
-def marked_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
-    """sshd whose agents see only the processes of this test."""
-    only = f"DSV4_AGENT_ONLY_ENV={numbered.MARK}={tmp_path}"
-    server = SshServer(tmp_path / "sshd", home, {"SetEnv": only})
-    server.trust()
-    server.add_alias("gpu-box")
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Popen[bytes]]:
     process = numbered.start(tmp_path, str(tmp_path))
     yield process
@@ -69,18 +57,18 @@ def numbers(lines: list[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("how", ["killed", "frozen"])
-async def test_no_line_is_lost_or_doubled(marked_server: SshServer, writer: Popen[bytes], how: str) -> None:
+async def test_no_line_is_lost_or_doubled(gpu_box: SshServer, writer: Popen[bytes], how: str) -> None:
     watched = Watched()
     watch = HostWatch(Identity(name="gpu-box"), lambda: SshHost("gpu-box"), AgentOptions(), sys.executable)
     following = asyncio.create_task(watched.follow(watch.updates()))
     try:
         await watched.until(lambda: len(watched.lines) > 300, 15.0)
         if how == "killed":
-            marked_server.stop()
+            gpu_box.stop()
             await watched.until(lambda: watched.host.connection == "lost", 16.0)
-            marked_server.start()
+            gpu_box.start()
         else:
-            with marked_server.frozen():
+            with gpu_box.frozen():
                 await watched.until(lambda: watched.host.connection == "lost", 16.0)
         await watched.until(lambda: watched.host.connection == "up", 5.0)
         seen = len(watched.lines)
