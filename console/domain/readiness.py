@@ -11,11 +11,12 @@ ready line was seen (or the log cannot show it), and the health endpoint is gree
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from console.domain.evidence import Evidence, Health, after_health, after_look, after_output, after_work
 from console.domain.incident import Incident
 from console.domain.logevidence import after_line, after_revision, is_last_words, matters
+from console.domain.run_state import RunState
 from console.domain.startup import STALL_LIMIT_S
 
 __all__ = [
@@ -32,23 +33,6 @@ __all__ = [
     "conclude",
     "matters",
 ]
-
-RunState = Literal[
-    "unknown",
-    "launching",
-    "loading",
-    "capturing graphs",
-    "warming up",
-    "ready",
-    "degraded",
-    "stalled",
-    "failed",
-    "crashed",
-    "stopping",
-    "gone",
-]
-"""`degraded`: it answers its health check and fails its requests. `crashed`: it had been ready. `unknown`: a
-saved log that tells nothing of a server."""
 
 RED_LIMIT = 2
 """One slow answer under load is no death; two in a row are."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .readiness import RunState
+from .run_state import RunState
 from .server import ServerProcess
 
 ServerState = Literal["starting", "ready", "failed", "gone"]

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -27,11 +27,11 @@ from console.domain.observation import Ended, ServerKey, Update
 from console.ui.keymap import EVERYWHERE, LOG, bindings
 from console.ui.messages import Updated
 from console.ui.screens.dashboard import Dashboard
-from console.ui.screens.found import FoundScreen
 from console.ui.screens.help import HelpScreen
-from console.ui.widgets.log_export import save_pieces, short_path, suggested_path
-from console.ui.widgets.log_pane import LogPane
 from console.ui.widgets.meter import Glyphs
+
+if TYPE_CHECKING:
+    from console.ui.widgets.log_pane import LogPane
 
 Updates = Callable[[], AsyncGenerator[Update, None]]
 
@@ -109,6 +109,7 @@ class ConsoleApp(App[BaseException]):
         self.run_worker(self._watch(), name="watch", group="watch", exclusive=True, exit_on_error=False)
 
     async def _watch(self) -> None:
+        await self.dashboard.add_logs()
         async with aclosing(self._updates()) as updates:
             async for update in updates:
                 await self._room.acquire()
@@ -122,8 +123,9 @@ class ConsoleApp(App[BaseException]):
         else:
             await self.dashboard.show(message.update)
 
-    @on(LogPane.OlderWanted)
-    def _fetch_older(self, message: LogPane.OlderWanted) -> None:
+    # Handlers by name, because the log panes are imported after the first paint.
+
+    def on_log_pane_older_wanted(self, message: LogPane.OlderWanted) -> None:
         server = self.dashboard.server_of(message.pane)
         if self._source is not None and server is not None:
             self.run_worker(self._show_older(self._source, server, message), group="older")
@@ -134,15 +136,15 @@ class ConsoleApp(App[BaseException]):
         except ConsoleError as error:
             message.pane.older_failed(str(error))
 
-    @on(LogPane.HostSearchWanted)
-    def _search_on_host(self, message: LogPane.HostSearchWanted) -> None:
+    def on_log_pane_host_search_wanted(self, message: LogPane.HostSearchWanted) -> None:
         server = self.dashboard.server_of(message.pane)
         if self._source is not None and server is not None:
+            from console.ui.screens.found import FoundScreen
+
             search = HostSearch(pattern=message.pattern)
             self.push_screen(FoundScreen(message.pane.label, search, self._source, server, self._glyphs))
 
-    @on(LogPane.WholeLineWanted)
-    def _fetch_line(self, message: LogPane.WholeLineWanted) -> None:
+    def on_log_pane_whole_line_wanted(self, message: LogPane.WholeLineWanted) -> None:
         server = self.dashboard.server_of(message.pane)
         if self._source is not None and server is not None:
             self.run_worker(self._save_line(self._source, server, message), group="whole line")
@@ -150,6 +152,8 @@ class ConsoleApp(App[BaseException]):
     async def _save_line(
         self, source: LogSource, server: ServerKey, message: LogPane.WholeLineWanted
     ) -> None:
+        from console.ui.widgets.log_export import save_pieces, short_path, suggested_path
+
         path = suggested_path(f"{message.pane.label} line {message.number}", datetime.now())
         try:
             size = await save_pieces(path, source.cut_line(server, message.number))

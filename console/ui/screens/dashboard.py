@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -21,13 +21,15 @@ from console.domain.ownership import gpu_owners
 from console.domain.throughput import Throughput
 from console.ui.widgets.gpu_panel import GpuPanel
 from console.ui.widgets.line_view import LineView
-from console.ui.widgets.log_deck import LogDeck
-from console.ui.widgets.log_pane import LogPane
 from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.server_panel import ServerPanel
 from console.ui.widgets.status_bar import StatusBar
 from console.ui.widgets.throughput_chart import ThroughputChart
 from console.ui.widgets.verdict_line import VerdictLine
+
+if TYPE_CHECKING:
+    from console.ui.widgets.log_deck import LogDeck
+    from console.ui.widgets.log_pane import LogPane
 
 WIDE = 120
 """Columns from which there are two columns of panels with borders."""
@@ -55,6 +57,7 @@ class Dashboard(Screen[None]):
         self._report: GpuReport = NO_GPUS
         self._servers = Servers(looked=False)
         self._host = HostView(name="")
+        self._deck: LogDeck | None = None
 
     def compose(self) -> ComposeResult:
         yield StatusBar(glyphs=self._glyphs, id="status")
@@ -64,7 +67,8 @@ class Dashboard(Screen[None]):
                 yield ThroughputChart(glyphs=self._glyphs, id="throughput")
                 yield ServerPanel(glyphs=self._glyphs, id="servers")
         yield VerdictLine(glyphs=self._glyphs, id="verdict")
-        yield LogDeck(self._glyphs, first_number=FIRST_LOG_PANE, id="logs")
+        # The log panes take as long to import as the rest: they come after the first paint.
+        yield Vertical(id="logs-place")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -72,6 +76,19 @@ class Dashboard(Screen[None]):
         self.query_one("#throughput").border_title = "2 Throughput"
         self.query_one("#servers").border_title = "3 Servers"
         self.query_one(GpuPanel).focus()
+
+    async def add_logs(self) -> None:
+        """Make room for log panes. Nothing can be shown before."""
+        from console.ui.widgets.log_deck import LogDeck
+
+        self._deck = LogDeck(self._glyphs, first_number=FIRST_LOG_PANE, id="logs")
+        await self.query_one("#logs-place").mount(self._deck)
+
+    @property
+    def deck(self) -> LogDeck:
+        """The log panes, which are there once `add_logs` has been called."""
+        assert self._deck is not None
+        return self._deck
 
     async def show(self, update: Update) -> None:
         """Show one update of the watched host."""
@@ -83,7 +100,7 @@ class Dashboard(Screen[None]):
             case Servers():
                 await self._show_servers(update)
             case LogUpdate():
-                self.query_one(LogDeck).show_log(update)
+                self.deck.show_log(update)
             case Throughput():
                 self.query_one(ThroughputChart).note = update.note
                 self.query_one(ThroughputChart).update_throughput(update)
@@ -96,7 +113,7 @@ class Dashboard(Screen[None]):
         lost = view.connection in ("lost", "failed") and view.age_s is not None
         for panel in self.query(LineView):
             panel.greyed = lost and not isinstance(panel, StatusBar)
-        logs = self.query_one(LogDeck)
+        logs = self.deck
         logs.greyed, logs.age_s = lost, view.age_s
         logs.utc_offset_s = view.utc_offset_s or 0.0
         # While the connection is lost the status bar tells the age; the driver did not stall.
@@ -119,7 +136,7 @@ class Dashboard(Screen[None]):
             None if host is None else host.time,
             nothing=servers.note or (NOBODY if servers.looked else "looking…"),
         )
-        deck = self.query_one(LogDeck)
+        deck = self.deck
         had_none = not deck.panes
         await deck.show_servers(servers.views)
         if had_none and isinstance(self.focused, GpuPanel):
@@ -156,7 +173,7 @@ class Dashboard(Screen[None]):
     @property
     def front_log(self) -> Widget | None:
         """The log that has the focus, or had it last."""
-        return self.query_one(LogDeck).front
+        return None if self._deck is None else self._deck.front
 
     def panes(self) -> list[Widget]:
         """The panes in the order of their numbers."""
@@ -164,7 +181,7 @@ class Dashboard(Screen[None]):
             self.query_one(GpuPanel),
             self.query_one(ThroughputChart),
             self.query_one(ServerPanel),
-            *self.query_one(LogDeck).panes,
+            *(self._deck.panes if self._deck is not None else ()),
         ]
 
     def focus_pane(self, number: int) -> None:
@@ -173,14 +190,15 @@ class Dashboard(Screen[None]):
         if number > len(panes):
             return
         pane = panes[number - 1]
-        self.query_one(LogDeck).activate(pane)
+        if self._deck is not None:
+            self._deck.activate(pane)
         if self.maximized is not None and self.maximized is not pane:
             self.maximize(pane)
         self.set_focus(pane)
 
     def server_of(self, pane: LogPane) -> ServerKey | None:
         """Whose log a pane shows."""
-        return self.query_one(LogDeck).server_of(pane)
+        return self.deck.server_of(pane)
 
     def zoom(self) -> None:
         """The focused pane alone, and back."""
