@@ -81,7 +81,7 @@ def _settings(message: str) -> Iterator[tuple[str, FieldValue]]:
 
     Lists, mappings and objects are given as they are written. A dump that was cut gives what is whole.
     """
-    at = re.match(r"server_args=\w*[({]?", message).end()  # type: ignore[union-attr]
+    at = re.match(r"server_args=\w*[({]?", message).end()  # type: ignore[union-attr] # always there
     while name := _SETTING.match(message, at):
         end = _value_end(message, name.end())
         if end is None:
