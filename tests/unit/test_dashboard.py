@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from textual import events
 from textual.pilot import Pilot
+from textual.widget import AwaitMount, Widget
 
 from console.domain.errors import ConnectionFailed
 from console.domain.gpu import GpuReport, Sample
@@ -119,6 +121,21 @@ async def test_small_terminals_have_one_log_pane_and_big_ones_all() -> None:
             "decode",
             "router",
         ]
+
+
+async def test_a_resize_while_panes_are_being_mounted_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with seat(UP) as it:
+        deck = it.app.dashboard.deck
+        mount = deck.mount
+
+        def after_a_resize(widget: Widget, before: Widget) -> AwaitMount:
+            # Prefill's pane is on its way, decode's is not made yet.
+            deck.on_resize(events.Resize(deck.size, deck.size))
+            return mount(widget, before=before)
+
+        monkeypatch.setattr(deck, "mount", after_a_resize)
+        await it.shows(PAIR)
+        assert [pane.role for pane in deck.query(LogPane)] == ["prefill", "decode", "router"]
 
 
 async def test_number_keys_bring_a_pane_to_the_front() -> None:

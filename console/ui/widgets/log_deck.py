@@ -205,6 +205,7 @@ class LogDeck(Vertical):
         """The pane to begin with: the one whose server makes the tokens."""
         for role in ("single", "decode", "prefill", "router"):
             for key, view in self._views.items():
-                if view.process.role == role:
+                # A resize may come while panes are still being mounted.
+                if view.process.role == role and key in self._panes:
                     return self._panes[key]
         return None
