@@ -14,6 +14,8 @@ Frames to the console, by header["kind"]:
     log      {"tail": id, "dev": int, "inode": int, "offset": int} and the bytes found at that offset
     tail     {"tail": id, "event": "opened" | "rotated" | "truncated" | "missing" | "denied" | "gone" |
               "full" | "space", "path", "dev", "inode", "offset", "detail"}
+    records  the fields of console.domain.run_record.HostRecords, whenever something in the state folder or about
+             the processes of its runs changes
 Parts of an answer carry the id of the order, and "more": true in all but the last:
     reply    {"id": n} or {"id": n, "error": "one sentence"}
     page     {"id": n, "offset": int} and bytes found at that offset: whole lines, or of one line that is
@@ -21,6 +23,7 @@ Parts of an answer carry the id of the order, and "more": true in all but the la
     matches  {"id": n, "matches": [{"offset", "size", "text", "left_out"}, ...], "searched": bytes,
               "size": bytes, "cut_lines": int} and in the last part "complete": bool, "note": str | null.
              `text` follows on `left_out` characters of its line; `size` are the bytes of the line
+    value    {"id": n, "value": object}: what the order asked for
 
 Frames to the agent, by header["op"]:
     beat                              at least every 10 s, else the agent ends; with an "id" it is answered
@@ -34,4 +37,37 @@ Frames to the agent, by header["op"]:
     search    {"id": n, "path": str, "dev": d, "inode": i, "pattern": str, "literal": bool,
                "ignore_case": bool, "backwards": bool, "max_matches": 1..1000, "max_chars": 1..4096}
     cancel    {"id": n}                                                      leave its answer unfinished
+
+Orders about deployments. "run" and "runs" are ids of runs, a process is [pid, start_ticks]. The value of an
+answer has the fields of the struct named after ->, from console.domain.host_facts or run_record:
+    inspect      {"id": n, "paths": [path, ...], "pythons": [path, ...], "disks": [path, ...], "sudo": bool}
+                 -> HostFacts
+    check_flags  {"id": n, "python": path, "environment": {}, "lines": [[words after the Python], ...]}
+                 -> FlagChecks. Takes seconds: "more": true parts without a value say that it goes on
+    holders      {"id": n, "ports": [int, ...]}                        -> Holders
+    look         {"id": n, "runs": [run, ...], "servers": [process, ...]}
+                 -> {"groups": [Group, ...]}, of the runs, then of servers that somebody else started
+    environment  {"id": n, "run": run, "names": [name, ...]}
+                 -> {"environment": {name: value} | null}: of the run's first process, as it was started
+Refused, with an error, to an agent that was started with "readonly": true, or was told so:
+    readonly     {"id": n, "on": bool}: `on` false takes back only what this order did, not the option
+    lock         {"id": n, "by": str, "what": str}   -> {"held": bool, "holder": LockHolder | null}
+    unlock       {"id": n}
+And refused without the lock:
+    launch       {"id": n, "run": {"id", "deployment", "profile", "name", "role", "argv", "environment", "gpus",
+                  "port", "ports", "by", "sudo"}}    -> RunRecord. A run that is there is not launched again
+    signal       {"id": n, "runs": [run, ...], "processes": [process, ...], "signal": "TERM" | "KILL" | "CONT"}
+                 -> {"signalled": [pid, ...], "refused": [{"pid": pid, "why": str}, ...]}. Every process of the
+                 runs, and these processes; each only if it is still the one meant
+    write        {"id": n, "name": "deployment" | "plan", "content": object | null}
+
+The state folder is $DSV4_AGENT_STATE, else $XDG_STATE_HOME/dsv4-console, else ~/.local/state/dsv4-console, mode
+0700:
+    lock               held with flock(2) by the agent whose console changes something; its text is a LockHolder
+    deployment.json    DeploymentRecord
+    plan.json          PlanRecord
+    runs/ID/run.json   the fields of RunRecord but `alive` and `exit_code`
+    runs/ID/exit       the exit code, once an agent has seen it
+    runs/ID/NAME.log   stdout and stderr of the server NAME
+    flags/KEY.json     answers of check_flags, by interpreter, version of its SGLang, and lines
 """

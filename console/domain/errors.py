@@ -5,6 +5,8 @@
     │   ├── SettingsError     config.toml: file, key, what was expected
     │   ├── ThemeError        themes/*.toml, likewise
     │   └── ProfileError      profiles/*.toml, likewise
+    ├── ReadOnly              the host must not be changed                     exit code 1
+    ├── Locked                somebody else is changing the host               exit code 1
     ├── NotRunning            no such server, or it is not ready               exit code 3
     └── HostError             the host cannot be reached or used               exit code 4
         ├── HostKeyUnknown    no known key: fingerprint and how to add it
@@ -12,7 +14,8 @@
         ├── AuthenticationFailed
         ├── ConnectionFailed  name, route, port, time-out, not SSH
         ├── ConnectionLost    an open connection died
-        └── AgentFailed       no usable Python, or the agent ended
+        ├── AgentFailed       no usable Python, or the agent ended
+        └── HostRefused       the agent could not or would not carry out an order
 Each carries four parts for people: what failed, where, the likely cause, what to do next.
 """
 
@@ -55,6 +58,14 @@ class ProfileError(UsageError):
     """A profile file cannot be used."""
 
 
+class ReadOnly(ConsoleError):
+    """The host is not to be changed: by the command line, its settings, or the user's own switch."""
+
+
+class Locked(ConsoleError):
+    """Somebody else changes the host at this moment."""
+
+
 class NotRunning(ConsoleError):
     """The server asked for is not there or not ready."""
 
@@ -89,3 +100,9 @@ class ConnectionLost(HostError):
 
 class AgentFailed(HostError):
     """The agent could not be started, or ended."""
+
+
+class HostRefused(HostError):
+    """The agent could not, or would not, carry out an order; the connection is well."""
+
+    exit_code = 1

@@ -102,6 +102,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Seconds after which a server that is not ready has failed."""
     stall_s: Positive = 300.0
     """Seconds without any progress in the log after which the start is called stalled."""
+    drain_s: Positive = 30.0
+    """Seconds that a router gets to finish the requests it has."""
+    stop_s: Positive = 45.0
+    """Seconds from SIGTERM to SIGKILL. An idle SGLang 0.5.15 takes 16 to end."""
 
 
 class BenchShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,6 +137,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Path of the model's folder on the host, or a name for SGLang to fetch."""
     python: str | None = None
     """Path of the Python on the host whose SGLang runs. Default: the host's own, as its settings name it."""
+    sudo: bool = False
+    """true: the servers run as root, by `sudo -n`, which must not ask for a password."""
     requires: str = ""
     """Versions of SGLang that it is for, such as ">=0.5.12,<0.5.24". Default: any."""
     known_failure: str | None = None

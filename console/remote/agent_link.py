@@ -13,12 +13,18 @@ import itertools
 import secrets
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TypeVar
 
-from console.domain.errors import AgentFailed, ConnectionLost
+import msgspec
+
+from console.domain.errors import AgentFailed, ConnectionLost, HostRefused
 from console.remote import frames
 from console.remote.agent_parcel import AgentOptions, parcel, start_script
-from console.remote.frames import Answer, Frame, FrameBuffer, Hello, Matches, Page, Reply
+from console.remote.frames import Answer, Frame, FrameBuffer, Hello, Matches, Page, Reply, Value
 from console.remote.host import ByteChannel, Host
+
+_T = TypeVar("_T")
 
 PROTOCOL = 1
 START_LIMIT_S = 15.0
@@ -95,7 +101,7 @@ class AgentLink:
                 yield frame
             while True:
                 for frame in self._buffer.feed(await self._receive(silence_s)):
-                    if isinstance(frame, Reply | Page | Matches):
+                    if isinstance(frame, Reply | Page | Matches | Value):
                         self._take_answer(frame)
                     else:
                         yield frame
@@ -136,6 +142,26 @@ class AgentLink:
         finally:
             if self._asked.pop(number, None) is not None:
                 await self._cancel(number)
+
+    async def value(self, kind: type[_T], op: str, **fields: object) -> _T:
+        """Give an order and return what it asked for.
+
+        Raises ConnectionLost, and HostRefused with the agent's own words when it does not obey.
+        """
+        async with aclosing(self.ask(op, **fields)) as answers:
+            async for answer in answers:
+                if isinstance(answer, Reply) and answer.error is not None:
+                    raise HostRefused(f"the host refused to {op}", cause=answer.error)
+                if isinstance(answer, Value) and not answer.more:
+                    return _decoded(answer, kind)
+        raise AgentFailed(f"the agent gave no answer to {op}")
+
+    async def obey(self, op: str, **fields: object) -> None:
+        """Give an order that asks for nothing, and wait until it is carried out. Raises as `value` does."""
+        async with aclosing(self.ask(op, **fields)) as answers:
+            async for answer in answers:
+                if isinstance(answer, Reply) and answer.error is not None:
+                    raise HostRefused(f"the host refused to {op}", cause=answer.error)
 
     async def _part(self, parts: asyncio.Queue[Answer | None]) -> Answer:
         try:
@@ -179,6 +205,13 @@ class AgentLink:
             self.rtt_s = time.monotonic() - at
         elif answer.id in self._asked:
             self._asked[answer.id].put_nowait(answer)
+
+
+def _decoded(answer: Value, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(b"null" if answer.value is None else bytes(answer.value), type=kind)
+    except msgspec.DecodeError as error:
+        raise AgentFailed("the agent gave an answer of another kind", cause=str(error)) from error
 
 
 async def _boot(channel: ByteChannel, host: Host, options: AgentOptions, python: str | None) -> bytes:

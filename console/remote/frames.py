@@ -10,6 +10,7 @@ import msgspec
 
 from console.domain.errors import AgentFailed
 from console.domain.gpu import Sample
+from console.domain.run_record import HostRecords
 from console.domain.server import ServerProcess
 
 LENGTHS = struct.Struct(">II")
@@ -108,8 +109,16 @@ class Matches(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-Answer = Reply | Page | Matches
-Frame = Hello | Sample | ServersFound | LogBytes | TailEvent | Answer
+class Value(msgspec.Struct, frozen=True):
+    """What an order asked for; its type is the asker's to know. None in a part that only says: not yet."""
+
+    id: int
+    value: msgspec.Raw | None = None
+    more: bool = False
+
+
+Answer = Reply | Page | Matches | Value
+Frame = Hello | Sample | ServersFound | HostRecords | LogBytes | TailEvent | Answer
 
 _TYPES: dict[str, type[Frame]] = {
     "hello": Hello,
@@ -120,6 +129,8 @@ _TYPES: dict[str, type[Frame]] = {
     "reply": Reply,
     "page": Page,
     "matches": Matches,
+    "value": Value,
+    "records": HostRecords,
 }
 
 
