@@ -14,8 +14,8 @@ Frames to the console, by header["kind"]:
     log      {"tail": id, "dev": int, "inode": int, "offset": int} and the bytes found at that offset
     tail     {"tail": id, "event": "opened" | "rotated" | "truncated" | "missing" | "denied" | "gone" |
               "full" | "space", "path", "dev", "inode", "offset", "detail"}
-    records  the fields of console.domain.run_record.HostRecords, whenever something in the state folder or about
-             the processes of its runs changes
+    records  the fields of console.domain.run_record.HostRecords, whenever something in the state folder, or
+             about the processes of its runs, changes
 Parts of an answer carry the id of the order, and "more": true in all but the last:
     reply    {"id": n} or {"id": n, "error": "one sentence"}
     page     {"id": n, "offset": int} and bytes found at that offset: whole lines, or of one line that is
@@ -54,16 +54,17 @@ Refused, with an error, to an agent that was started with "readonly": true, or w
     lock         {"id": n, "by": str, "what": str}   -> {"held": bool, "holder": LockHolder | null}
     unlock       {"id": n}
 And refused without the lock:
-    launch       {"id": n, "run": {"id", "deployment", "profile", "name", "role", "argv", "environment", "gpus",
-                  "port", "ports", "by", "sudo"}}    -> RunRecord. A run that is there is not launched again
-    signal       {"id": n, "runs": [run, ...], "processes": [process, ...], "signal": "TERM" | "KILL" | "CONT"}
-                 -> {"signalled": [pid, ...], "refused": [{"pid": pid, "why": str}, ...]}. Every process of the
-                 runs, and these processes; each only if it is still the one meant
+    launch       {"id": n, "run": {"id", "deployment", "profile", "name", "role", "argv", "environment",
+                  "gpus", "port", "ports", "by", "sudo"}}
+                  -> RunRecord. One that is there is not launched again
+    signal       {"id": n, "runs": [run, ...], "processes": [process, ...], "signal": "TERM"|"KILL"|"CONT"}
+                 -> {"signalled": [pid, ...], "refused": [{"pid": pid, "why": str}, ...]}. Every process of
+                 the runs, and these processes; each only if it is still the one meant
     write        {"id": n, "name": "deployment" | "plan", "content": object | null}
 
-The state folder is $DSV4_AGENT_STATE, else $XDG_STATE_HOME/dsv4-console, else ~/.local/state/dsv4-console, mode
-0700:
-    lock               held with flock(2) by the agent whose console changes something; its text is a LockHolder
+The state folder is $DSV4_AGENT_STATE, else $XDG_STATE_HOME/dsv4-console, else ~/.local/state/dsv4-console,
+mode 0700:
+    lock               held with flock(2) by the agent whose console changes something; its text: LockHolder
     deployment.json    DeploymentRecord
     plan.json          PlanRecord
     runs/ID/run.json   the fields of RunRecord but `alive` and `exit_code`

@@ -39,6 +39,8 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     interval: float = 1.0
     """Seconds between samples, 0.2 to 10."""
+    readonly: bool = False
+    """Obey no order that changes the host."""
 
 
 def start_script(mark: str, python: str | None) -> bytes:

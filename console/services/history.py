@@ -18,7 +18,7 @@ from console.domain.logline import LogLine
 from console.domain.observation import LogUpdate
 from console.domain.printable import printable
 from console.remote.agent_link import AgentLink
-from console.remote.frames import LogBytes, Match, Matches, Page, Reply, TailEvent
+from console.remote.frames import Answer, LogBytes, Match, Matches, Page, Reply, TailEvent
 from console.services.loglines import LogReader, classify
 
 PAGE_BYTES = 262144
@@ -242,7 +242,7 @@ def after_part(found: HostMatches, part: Matches) -> HostMatches:
     )
 
 
-def unfinished(found: HostMatches, part: Reply | Page) -> HostMatches:
+def unfinished(found: HostMatches, part: Answer) -> HostMatches:
     """What was found until the search could not go on."""
     why = part.error if isinstance(part, Reply) else None
     return HostMatches(
