@@ -4,6 +4,7 @@ Update = HostView            the connection and the machine; at each change and 
        | Sample              one reading of GPUs and host
        | Servers             every server known, whenever anything about one changes
        | LogUpdate           new lines of one server's log
+       | HostRecords         runs, deployment, plan under way and lock, whenever one of them changes
        | Throughput          tokens a second of the whole deployment
        | Ended               no connection, and none will be tried
 """
@@ -17,6 +18,7 @@ from console.domain.gpu import Sample
 from console.domain.host_view import HostView
 from console.domain.logline import LogLine
 from console.domain.printable import Colour
+from console.domain.run_record import HostRecords
 from console.domain.server_view import ServerView
 from console.domain.throughput import Throughput
 
@@ -53,4 +55,4 @@ class Ended(msgspec.Struct, frozen=True):
     error: HostError
 
 
-Update = HostView | Sample | Servers | LogUpdate | Throughput | Ended
+Update = HostView | Sample | Servers | LogUpdate | HostRecords | Throughput | Ended

@@ -7,11 +7,13 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-from console.domain.errors import ConnectionLost, UsageError
+from console.domain.errors import ConnectionLost, HostError, UsageError
 from console.domain.gpu import Sample
 from console.domain.logclass import LinePattern
 from console.domain.loghistory import HostMatches, HostSearch, OlderLines
 from console.domain.observation import Ended, ServerKey, Servers, Update
+from console.domain.run_record import HostRecords
+from console.domain.server_view import ServerView
 from console.remote.agent_link import AgentLink
 from console.remote.agent_parcel import AgentOptions
 from console.remote.frames import LogBytes, ServersFound, TailEvent
@@ -54,6 +56,56 @@ class HostWatch:
         self._looked = False
         self._look_note: str | None = None
         self._servers_changed = False
+        self._records = HostRecords()
+        self._pulse = asyncio.Event()
+        self._readonly = False
+        self._told: set[asyncio.Task[None]] = set()
+
+    @property
+    def link(self) -> AgentLink:
+        """The agent. Raises ConnectionLost while there is none."""
+        if self._standing.link is None:
+            raise ConnectionLost("the host is not connected", cause=self._standing.view().detail or "")
+        return self._standing.link
+
+    @property
+    def client(self) -> SglangClient:
+        """Asks the host's ports. Raises ConnectionLost while there is no connection."""
+        if self._client is None:
+            raise ConnectionLost("the host is not connected")
+        return self._client
+
+    @property
+    def records(self) -> HostRecords:
+        """What is kept on the host, as last heard."""
+        return self._records
+
+    @property
+    def skew_s(self) -> float:
+        """The host's clock minus ours."""
+        return self._standing.skew_s or 0.0
+
+    def server_views(self) -> tuple[ServerView, ...]:
+        """All servers known, at this moment."""
+        return self._runs.views()
+
+    def set_readonly(self, on: bool) -> None:
+        """Have the agent refuse every change, this one and those after a reconnect; or take that back."""
+        self._readonly = on
+        self._tell_readonly()
+
+    def _tell_readonly(self) -> None:
+        if self._standing.link is not None:
+            task = self._task(_told(self._standing.link, self._readonly))
+            self._told.add(task)
+            task.add_done_callback(self._told.discard)
+
+    async def change(self, limit_s: float) -> None:
+        """Wait until something about the servers or records has changed, `limit_s` seconds at most."""
+        self._pulse.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._pulse.wait()
 
     async def updates(self) -> AsyncGenerator[Update, None]:
         """Everything that happens; ends after `Ended`. Closing the generator closes the connection."""
@@ -147,6 +199,10 @@ class HostWatch:
                 await self._take_tail_event(event)
             case ServersFound():
                 await self._take_servers(event)
+            case HostRecords():
+                self._records = event
+                await self._queue.put(event)
+                self._pulse.set()
             case LinkUp():
                 await self._take_up(event)
             case LinkDown():
@@ -156,6 +212,8 @@ class HostWatch:
         self._standing.came_up(up)
         self._client = SglangClient(HostTransport(up.host))
         self._runs.booted(up.link.hello.boot_id)
+        if self._readonly:
+            self._tell_readonly()
         for run in self._runs:
             await self._follow_log(run)
         await self._queue.put(self._standing.view())
@@ -183,6 +241,7 @@ class HostWatch:
         for run in new:
             await self._follow_log(run)
         self._looked, self._look_note = True, found.note
+        self._pulse.set()
         self._start_probes()
         await self._put_servers()
 
@@ -195,7 +254,7 @@ class HostWatch:
         run.read(update.lines, time.monotonic(), update.live, update.revised)
         await self._queue.put(update)
         if run.evidence != before:
-            self._servers_changed = True
+            self._note_change()
 
     async def _take_tail_event(self, event: TailEvent) -> None:
         run = self._runs.get(event.tail)
@@ -237,6 +296,7 @@ class HostWatch:
 
     def _note_change(self) -> None:
         self._servers_changed = True
+        self._pulse.set()
 
     async def _put_servers(self) -> None:
         self._servers_changed = False
@@ -268,6 +328,11 @@ class HostWatch:
             await asyncio.sleep(RATE_S)
             if self._looked:
                 await self._queue.put(throughput(list(self._runs), time.monotonic()))
+
+
+async def _told(link: AgentLink, readonly: bool) -> None:
+    with contextlib.suppress(HostError):
+        await link.obey("readonly", on=readonly)
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:

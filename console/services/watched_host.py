@@ -1,0 +1,222 @@
+"""A watched host under the hands of this console: the HostControl of real hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from console.domain.command_line import SERVER_MODULE
+from console.domain.errors import ConnectionLost, Locked
+from console.domain.host_facts import FlagChecks, Group, Holders, HostFacts
+from console.domain.launch import Launch
+from console.domain.plan import Plan, Target
+from console.domain.preflight import Check, judge, paths_of
+from console.domain.profile import Profile
+from console.domain.run_record import (
+    DeploymentRecord,
+    HostRecords,
+    LockHolder,
+    PlanRecord,
+    Proof,
+    RunRecord,
+    Verification,
+)
+from console.domain.server_view import ServerView
+from console.services.host_control import RouterStanding, Signal, Signalled
+from console.services.telemetry import HostWatch
+
+RECONNECT_LIMIT_S = 300.0
+"""A plan waits so long for its host to come back, then gives up; what it did stays recorded there."""
+
+
+class _Locked(msgspec.Struct):
+    held: bool
+    holder: LockHolder | None = None
+
+
+class _Groups(msgspec.Struct):
+    groups: tuple[Group, ...]
+
+
+class WatchedHost:
+    """See HostControl. `by` is user@machine of this console."""
+
+    def __init__(self, watch: HostWatch, by: str) -> None:
+        self._watch = watch
+        self._by = by
+
+    @property
+    def by(self) -> str:
+        """See HostControl."""
+        return self._by
+
+    def now(self) -> float:
+        """See HostControl."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """See HostControl."""
+        return time.time() + self._watch.skew_s
+
+    async def sleep(self, seconds: float) -> None:
+        """See HostControl."""
+        await self._watch.change(seconds)
+
+    async def reconnected(self) -> None:
+        """See HostControl."""
+        end_at = self.now() + RECONNECT_LIMIT_S
+        while True:
+            try:
+                await self._watch.link.obey("beat")
+                return
+            except ConnectionLost:
+                if self.now() > end_at:
+                    raise
+                await asyncio.sleep(0.25)
+
+    def records(self) -> HostRecords:
+        """See HostControl."""
+        return self._watch.records
+
+    def servers(self) -> tuple[ServerView, ...]:
+        """See HostControl."""
+        return tuple(view for view in self._watch.server_views() if view.is_present)
+
+    def view(self, run: RunRecord) -> ServerView | None:
+        """See HostControl. With sudo the first process is sudo's, and the server is in its session."""
+        for view in self._watch.server_views():
+            if view.process.key == run.process or (run.sudo and view.process.sid == run.pid):
+                return view
+        return None
+
+    async def inspect(self, profile: Profile, python: str) -> HostFacts:
+        """What is installed and what there is room for."""
+        return await self._watch.link.value(
+            HostFacts,
+            "inspect",
+            paths=paths_of(profile),
+            pythons=[python],
+            disks=[],
+            sudo=profile.sudo,
+        )
+
+    async def preflight(self, plan: Plan) -> tuple[Check, ...]:
+        """See HostControl."""
+        if plan.profile is None:
+            return ()
+        link, launches = self._watch.link, plan.launches
+        python = launches[0].argv[0]
+        facts, holders, flags = await asyncio.gather(
+            self.inspect(plan.profile, python),
+            self.holders([port for launch in launches for port in launch.ports]),
+            link.value(
+                FlagChecks,
+                "check_flags",
+                python=python,
+                environment=_servers_environment(launches),
+                lines=[launch.argv[1:] for launch in launches],
+            ),
+        )
+        return judge(plan.profile, launches, facts, holders, flags, plan.targets)
+
+    async def holders(self, ports: Sequence[int]) -> Holders:
+        """See HostControl."""
+        return await self._watch.link.value(Holders, "holders", ports=sorted(set(ports)))
+
+    async def look(self, targets: Sequence[Target]) -> tuple[Group, ...]:
+        """See HostControl."""
+        runs = [target for target in targets if target.run is not None]
+        others = [target for target in targets if target.run is None]
+        answer = await self._watch.link.value(
+            _Groups,
+            "look",
+            runs=[target.run for target in runs],
+            servers=[target.server for target in others],
+        )
+        found = dict(zip([*runs, *others], answer.groups, strict=True))
+        return tuple(found[target] for target in targets)
+
+    async def signal(self, targets: Sequence[Target], signal: Signal) -> Signalled:
+        """See HostControl."""
+        others = [target for target in targets if target.run is None]
+        groups = await self.look(others)
+        processes = [member.process for group in groups for member in group.living]
+        return await self._watch.link.value(
+            Signalled,
+            "signal",
+            runs=[target.run for target in targets if target.run is not None],
+            processes=processes,
+            signal=signal,
+        )
+
+    async def lock(self, what: str) -> None:
+        """See HostControl."""
+        answer = await self._watch.link.value(_Locked, "lock", by=self._by, what=what)
+        if not answer.held:
+            raise locked(answer.holder)
+
+    async def unlock(self) -> None:
+        """See HostControl."""
+        await self._watch.link.obey("unlock")
+
+    async def launch(self, run: str, deployment: str, profile: str, launch: Launch) -> RunRecord:
+        """See HostControl."""
+        asked = {
+            "id": run,
+            "deployment": deployment,
+            "profile": profile,
+            "name": launch.name,
+            "role": launch.role,
+            "argv": launch.argv,
+            "environment": launch.environment,
+            "gpus": launch.gpus,
+            "port": launch.port,
+            "ports": launch.ports,
+            "by": self._by,
+            "sudo": launch.sudo,
+        }
+        return await self._watch.link.value(RunRecord, "launch", run=asked)
+
+    async def keep(self, record: DeploymentRecord | PlanRecord) -> None:
+        """See HostControl."""
+        name = "plan" if isinstance(record, PlanRecord) else "deployment"
+        await self._watch.link.obey("write", name=name, content=msgspec.to_builtins(record, str_keys=True))
+
+    async def router(self, port: int) -> RouterStanding:
+        """See HostControl."""
+        client = self._watch.client
+        readiness = await client.readiness(port)
+        workers = await client.workers(port)
+        if workers is None:
+            return RouterStanding(ready=False, sentence=readiness.note or "it does not tell its workers")
+        healthy = workers.prefill + workers.decode + workers.regular - len(workers.unhealthy)
+        return RouterStanding(
+            ready=readiness.state == "green", workers=healthy, sentence=readiness.note or workers.summary
+        )
+
+    async def prove(self, profile: Profile, limit_s: float) -> Proof:
+        """See HostControl."""
+        raise NotImplementedError
+
+    async def verify(self, profile: Profile, runs: Sequence[RunRecord]) -> Verification:
+        """See HostControl."""
+        raise NotImplementedError
+
+
+def _servers_environment(launches: Sequence[Launch]) -> dict[str, str]:
+    """SGLang's parser may look at the environment, as for the kind of device."""
+    servers = [launch for launch in launches if SERVER_MODULE in launch.argv]
+    return servers[0].environment if servers else {}
+
+
+def locked(holder: LockHolder | None) -> Locked:
+    """The error that names who changes the host."""
+    if holder is None:
+        return Locked("another console is changing this host", next_step="try again when it is done")
+    at = time.strftime("%H:%M:%S", time.localtime(holder.since))
+    return Locked(
+        f"{holder.by} is changing this host since {at}: {holder.what}", next_step="try again when it is done"
+    )
