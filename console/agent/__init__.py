@@ -59,7 +59,8 @@ And refused without the lock:
                   -> RunRecord. One that is there is not launched again
     signal       {"id": n, "runs": [run, ...], "processes": [process, ...], "signal": "TERM"|"KILL"|"CONT"}
                  -> {"signalled": [pid, ...], "refused": [{"pid": pid, "why": str}, ...]}. Every process of
-                 the runs, and these processes; each only if it is still the one meant
+                 the runs, and these processes; each only if it is still the one meant. What has ended is in
+                 neither list
     write        {"id": n, "name": "deployment" | "plan", "content": object | null}
 
 The state folder is $DSV4_AGENT_STATE, else $XDG_STATE_HOME/dsv4-console, else ~/.local/state/dsv4-console,

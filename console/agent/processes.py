@@ -67,6 +67,11 @@ class ProcessScan:
             self._owners = {}
         return [dict(self._watched[pid].report) for pid in sorted(self._watched)]
 
+    @property
+    def starting(self) -> bool:
+        """Whether one of the servers found is on its way up."""
+        return any(server.starting for server in self._watched.values())
+
     def owner_of(self, pid: int) -> int | None:
         """The pid of the server, among those last found, that a process belongs to."""
         now = self._clock()

@@ -6,23 +6,30 @@ stdin is the life line. Its end, or no beat for 10 s, ends the agent at once; so
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
-import platform
 import select
-import socket
 import sys
 import time
 from typing import Any, Callable, Iterator
 
-from . import answers, frames, gpus, hostinfo, logs, processes
+from . import (
+    answers,
+    deployments,
+    frames,
+    gpus,
+    greeting,
+    hostinfo,
+    inspecting,
+    logs,
+    processes,
+    processfacts,
+)
 
-PROTOCOL = 1
 SILENCE_S = 10.0
 """Without a beat for this long the console is dead or frozen."""
 SCAN_S = 2.0
 SCAN_YOUNG_S = 0.5
-"""While the first servers appear, look more often."""
+"""While the first servers appear, or one starts, look more often."""
 READ_SIZE = 65536
 ONLY_ENV = "DSV4_AGENT_ONLY_ENV"
 """`NAME=value`: a host that sets this shows only processes with that entry in their environment (the
@@ -49,6 +56,12 @@ class Agent:
         self._scan = processes.ProcessScan(only_env=options.get("only_env") or os.environ.get(ONLY_ENV))
         self._logs = logs.Logs(writer, clock)
         self._answers = answers.Answers(writer, self._logs.open)
+        self._deployments = deployments.Deployments(
+            writer, processfacts.fact, greeting.boot_id(), readonly=bool(options.get("readonly"))
+        )
+        self._inspections = inspecting.Inspections(
+            writer, "/proc", self._gpus.report, self._deployments.run_of, clock
+        )
         self._seq = 0
         self._last_servers: list[dict[str, Any]] | None = None
         now = clock()
@@ -58,7 +71,7 @@ class Agent:
 
     def start(self) -> None:
         """Say hello, before any telemetry can overtake it, and begin to read the GPUs."""
-        self._writer.put(hello())
+        self._writer.put(greeting.hello())
         self._writer.flush()
         self._gpus.start()
 
@@ -73,10 +86,15 @@ class Agent:
             "untail": self._logs.unfollow,
             "read": self._answers.read,
             "search": self._answers.search,
-            "cancel": self._answers.cancel,
+            "cancel": self._cancel,
+            "inspect": self._inspections.inspect,
+            "check_flags": self._inspections.check_flags,
+            "holders": self._inspections.holders,
         }
         if name in action:
             action[name](order)
+        elif name in self._deployments.orders:
+            self._deployments.answer(order)
         else:
             self._writer.put({"kind": "reply", "id": order.get("id"), "error": f"unknown order {name!r}"})
 
@@ -89,6 +107,10 @@ class Agent:
         self._interval = bounded_interval(order["seconds"])
         self._gpus.set_interval(self._interval)
         self._sample_at = self._clock()
+
+    def _cancel(self, order: dict[str, Any]) -> None:
+        self._answers.cancel(order)
+        self._inspections.cancel(int(order["id"]))
 
     def gpus_were_read(self) -> None:
         """A new reading is there: send it while it is fresh, and let the clock send only what comes late."""
@@ -104,25 +126,29 @@ class Agent:
         now = self._clock()
         if now >= self._scan_at:
             self._look_for_servers(now)
+            self._deployments.look_for_changes()
         if now >= self._sample_at:
             self._take_sample(now)
         if self._writer.idle:
             self._logs.pump()
             self._answers.pump()
+            self._inspections.pump()
         # Before the wait is reckoned: a log is due again as soon as its chunk has gone out.
         self._writer.flush()
         due = min(self._scan_at, self._sample_at, self._beat_at + SILENCE_S + 0.1)
         if self._writer.idle:
-            due = min(due, self._logs.due, now if self._answers.due else due)
+            at_once = self._answers.due or self._inspections.due
+            due = min(due, self._logs.due, now if at_once else due)
         return max(0.0, due - self._clock())
 
     def close(self) -> None:
         """End what would outlive the agent."""
         self._answers.close()
+        self._inspections.close()
 
     def readable(self) -> list[int]:
         """Descriptors that tell that a step is due before that."""
-        return self._answers.readable() if self._writer.idle else []
+        return self._answers.readable() + self._inspections.readable() if self._writer.idle else []
 
     def _take_sample(self, now: float) -> None:
         self._seq += 1
@@ -150,7 +176,7 @@ class Agent:
             note = self._scan.note
             self._writer.put({"kind": "servers", "servers": servers, "note": note, "time": time.time()})
             self._last_servers = servers
-        self._scan_at = now + (SCAN_S if servers else SCAN_YOUNG_S)
+        self._scan_at = now + (SCAN_S if servers and not self._scan.starting else SCAN_YOUNG_S)
 
 
 def settled(servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -161,40 +187,6 @@ def settled(servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def bounded_interval(seconds: float) -> float:
     """The telemetry interval, held within 0.2 to 10 s."""
     return min(10.0, max(0.2, float(seconds)))
-
-
-def boot_id() -> str | None:
-    """The kernel's id of this boot, which makes a pid and its start unique."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as source:
-            return source.read().strip()
-    except OSError:
-        return None
-
-
-def user_name() -> str:
-    """Who the agent runs as; a uid without a name is given as a number."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
-def hello() -> dict[str, Any]:
-    """The first frame: who and where the agent is."""
-    return {
-        "kind": "hello",
-        "protocol": PROTOCOL,
-        "pid": os.getpid(),
-        "python": sys.executable,
-        "python_version": platform.python_version(),
-        "user": user_name(),
-        "uid": os.getuid(),
-        "hostname": socket.gethostname(),
-        "boot_id": boot_id(),
-        "time": time.time(),
-        "utc_offset_s": time.localtime().tm_gmtoff,
-    }
 
 
 def orders(reader: frames.FrameReader, fd: int) -> Iterator[dict[str, Any]]:

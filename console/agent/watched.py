@@ -11,8 +11,10 @@ from .cmdlines import Launch
 LOG_EVERY_S = 10.0
 PORTS_EVERY_S = 60.0
 """Reading a server's descriptors costs about a millisecond, so it is done seldom,"""
-PORTS_SOON_S = 5.0
-"""and oftener until the server listens where it should."""
+PORTS_SOON_S = 0.5
+"""and oftener until the server listens where it should,"""
+STARTS_WITHIN_S = 3600.0
+"""which one that was seen for so long will not do any more."""
 
 DEAD = "ZX"
 """State letters of a process that has ended but is still listed."""
@@ -36,6 +38,8 @@ class WatchedServer:
         self.report = dict(launch_facts(launch), **process_facts(proc, pid, found, argv, launch))
         self.report.update(log=logplaces.place("unknown"), listening=None)
         self._log_at = self._ports_at = float("-inf")
+        self._seen_for_s = 0.0
+        self._seen_at: float | None = None
 
     def refresh(self, found: procfs.Stat, now: float, pids: Iterable[str]) -> None:
         """Bring the report up to date. `pids` are the processes among which a pipe's reader may be."""
@@ -43,12 +47,14 @@ class WatchedServer:
         if found.state in DEAD:
             self.report["listening"] = []
             return
+        self._seen_at = now if self._seen_at is None else self._seen_at
+        self._seen_for_s = now - self._seen_at
         if now >= self._log_at:
             self.report["log"] = logplaces.log_place(self._proc, self.pid, pids)
             self._log_at = now + LOG_EVERY_S
         if now >= self._ports_at:
             self._find_ports()
-            self._ports_at = now + (PORTS_EVERY_S if self._listens_where_it_should() else PORTS_SOON_S)
+            self._ports_at = now + (PORTS_SOON_S if self.starting else PORTS_EVERY_S)
 
     def _find_ports(self) -> None:
         listening = sockets.listening_ports(self._proc, self.pid)
@@ -56,9 +62,16 @@ class WatchedServer:
         if self.launch.renamed and listening is not None:
             self.report["port"], self.report["metrics_port"] = router_ports(listening)
 
-    def _listens_where_it_should(self) -> bool:
-        listening = self.report["listening"]
-        return listening is None or self.report["port"] in listening
+    @property
+    def starting(self) -> bool:
+        """Whether it does not yet listen where it should, and may still come to it."""
+        listening, port = self.report["listening"], self.report["port"]
+        return (
+            self._seen_for_s < STARTS_WITHIN_S
+            and port is not None
+            and listening is not None
+            and port not in listening
+        )
 
 
 def router_ports(listening: list[int]) -> tuple[int | None, int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 import msgspec
@@ -22,6 +23,8 @@ class Doors(msgspec.Struct, frozen=True):
     username: str
     client_key: str
     known_hosts: str
+    variables: dict[str, str]
+    """What the demo's profiles want to find in this process's environment: its folder and its ports."""
 
 
 class DemoProcess:
@@ -46,6 +49,7 @@ class DemoProcess:
                 stderr=asyncio.subprocess.PIPE,
             )
             self._doors = await self._first_line(self._child)
+            os.environ.update(self._doors.variables)
         return self._doors
 
     @staticmethod

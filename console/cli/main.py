@@ -8,7 +8,9 @@ import sys
 import click
 
 from console import __version__
+from console.cli.change_verbs import restart, stop, switch
 from console.cli.options import host_options
+from console.cli.profiles_group import profiles
 from console.cli.target import Given
 from console.domain.errors import ConsoleError
 from console.domain.server import Role
@@ -74,6 +76,19 @@ def logs(given: Given, role: str, follow: bool, lines: int, classes: str) -> Non
 
 @cli.command()
 @host_options
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object a line, with steps and commands."
+)
+def journal(given: Given, limit: int, as_json: bool) -> None:
+    """What was done to hosts from this machine, newest first; with --host to that host alone."""
+    from console.cli.journal import show_journal
+
+    sys.exit(show_journal(given, limit, as_json=as_json))
+
+
+@cli.command()
+@host_options
 @click.argument("file", metavar="FILE|-")
 @click.option(
     "--role",
@@ -86,6 +101,10 @@ def explain(given: Given, file: str, role: Role | None, as_json: bool) -> None:
     from console.cli.explain import explain_log
 
     sys.exit(explain_log(given, file, role, as_json=as_json))
+
+
+for verb in (profiles, switch, restart, stop):
+    cli.add_command(verb)
 
 
 def main() -> None:

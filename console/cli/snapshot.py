@@ -12,6 +12,7 @@ from console.cli.target import Target
 from console.domain.gpu import Sample
 from console.domain.host_view import HostView
 from console.domain.observation import Ended, Servers, Update
+from console.domain.run_record import HostRecords
 from console.domain.server_view import ServerView
 from console.domain.throughput import Throughput
 
@@ -28,6 +29,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     host: HostView | None = None
     sample: Sample | None = None
     servers: Servers | None = None
+    records: HostRecords | None = None
     throughput: Throughput | None = None
 
     def take(self, update: Update) -> None:
@@ -39,6 +41,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
                 self.sample = update
             case Servers():
                 self.servers = update
+            case HostRecords():
+                self.records = update
             case Throughput():
                 self.throughput = update
 

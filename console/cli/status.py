@@ -10,14 +10,16 @@ import msgspec
 
 from console.cli.snapshot import Snapshot, snapshot
 from console.cli.target import Given, Target, choose
-from console.domain.deployment import observed
+from console.domain.deployment import NO_RECORDS, Deployment, observed, told
 from console.domain.diagnosis import judge
 from console.domain.gpu import NO_GPUS, GpuSample
 from console.domain.ownership import Owner, gpu_owners
+from console.domain.run_record import PlanRecord
 from console.domain.server_view import ServerView
 from console.domain.throughput import Throughput
 
 DONE, NOT_READY = 0, 3
+SERVING = ("ready", "roles up")
 
 
 def show_status(given: Given, as_json: bool) -> int:
@@ -29,7 +31,7 @@ def show_status(given: Given, as_json: bool) -> int:
         sys.stdout.write(msgspec.json.encode(said).decode() + "\n")
     else:
         sys.stdout.write("\n".join(as_text(said)) + "\n")
-    return DONE if said["deployment"]["state"] in ("ready", "roles up") else NOT_READY
+    return DONE if said["deployment"]["state"] in SERVING else NOT_READY
 
 
 def as_dict(target: Target, seen: Snapshot) -> dict[str, Any]:
@@ -39,6 +41,8 @@ def as_dict(target: Target, seen: Snapshot) -> dict[str, Any]:
     owners = gpu_owners(report, [view.process for view in views])
     host = seen.sample.host if seen.sample is not None else None
     rates = seen.throughput or Throughput(time=0.0)
+    records = seen.records or NO_RECORDS
+    deployment = deployed(seen)
     return {
         "host": target.name,
         "demo": target.demo,
@@ -52,7 +56,9 @@ def as_dict(target: Target, seen: Snapshot) -> dict[str, Any]:
         "driver": report.driver,
         "gpus": [gpu_dict(gpu, owners[gpu.index]) for gpu in report.gpus],
         "servers": [server_dict(view, None if host is None else host.time) for view in views],
-        "deployment": msgspec.to_builtins(observed(views)),
+        "deployment": msgspec.to_builtins(deployment),
+        "plan": msgspec.to_builtins(records.plan),
+        "lock": msgspec.to_builtins(records.lock),
         "throughput": {
             "gen_tok_s": rates.gen_tok_s,
             "prompt_tok_s": rates.prompt_tok_s,
@@ -61,8 +67,18 @@ def as_dict(target: Target, seen: Snapshot) -> dict[str, Any]:
             "source": rates.source,
             "note": rates.note,
         },
-        "verdict": msgspec.to_builtins(judge(views, report)),
+        "verdict": msgspec.to_builtins(judge(views, report, deployment)),
     }
+
+
+def deployed(seen: Snapshot) -> Deployment:
+    """What the servers seen, the ended ones too, and the records of launches amount to."""
+    return observed(
+        () if seen.servers is None else seen.servers.views,
+        seen.records or NO_RECORDS,
+        report=NO_GPUS if seen.sample is None else seen.sample.gpu,
+        utc_offset_s=(seen.host.utc_offset_s if seen.host is not None else None) or 0.0,
+    )
 
 
 def gpu_dict(gpu: GpuSample, owner: Owner) -> dict[str, Any]:
@@ -113,6 +129,7 @@ def server_dict(view: ServerView, now: float | None) -> dict[str, Any]:
 def as_text(said: dict[str, Any]) -> list[str]:
     """The same for people, a line each."""
     lines = [f"{said['host']}{' (DEMO)' if said['demo'] else ''}: {said['verdict']['text']}"]
+    lines += [f"  {line}" for line in _deployment_lines(said)]
     lines += [f"  {line}" for line in map(_server_line, said["servers"])]
     lines += [f"  {line}" for line in map(_gpu_line, said["gpus"])]
     if not said["gpus"]:
@@ -124,6 +141,25 @@ def as_text(said: dict[str, Any]) -> list[str]:
         f" running {_shown(rates['running'])}, queued {_shown(rates['queued'])}"
     )
     return [_printable(line) for line in lines]
+
+
+def _deployment_lines(said: dict[str, Any]) -> list[str]:
+    """The profile that runs, if one does, and the plan under way."""
+    deployment, plan = said["deployment"], said["plan"]
+    lines = []
+    if deployment["profile"] is not None:
+        now, proven_at = said["time"], deployment["proven_at"]
+        proven = (
+            None if now is None or proven_at is None else f"proven {max(0.0, now - proven_at):,.0f} s ago"
+        )
+        verified = {None: None, True: "verified", False: "not verified"}[deployment["verified"]]
+        state = f"{deployment['profile']} {deployment['state']}"
+        lines.append(", ".join(part for part in (state, proven, verified) if part))
+    if plan is not None and plan["state"] == "running":
+        left = "" if said["lock"] is not None else ", interrupted: its console has gone"
+        what = told(msgspec.convert(plan, PlanRecord))
+        lines.append(f"{what}, step {plan['step'] + 1}/{len(plan['steps'])}{left}")
+    return lines
 
 
 def _server_line(server: dict[str, Any]) -> str:

@@ -52,6 +52,15 @@ class Target(msgspec.Struct, frozen=True):
     settings: Settings
     open_host: Callable[[], Host]
 
+    @property
+    def readonly_because(self) -> str | None:
+        """Why the host may not be changed; None when it may."""
+        if not self.readonly:
+            return None
+        if self.host.readonly:
+            return f"config.toml says so of {self.name}"
+        return "--readonly was given"
+
     def watch(self, log_lines: int = 2000) -> TargetWatch:
         """The host, watched; its logs from the last `log_lines` lines on."""
         return TargetWatch(self, log_lines)
@@ -91,6 +100,11 @@ class TargetWatch:
         """See HostWatch."""
         return self._begun().cut_line(server, number)
 
+    @property
+    def begun(self) -> HostWatch | None:
+        """The watch, once it has begun."""
+        return self._watch
+
     def _begun(self) -> HostWatch:
         if self._watch is None:
             raise ConnectionLost("the log cannot be asked for", cause="the host is not connected yet")
@@ -101,7 +115,7 @@ class TargetWatch:
         identity = telemetry.Identity(
             name=target.name, demo=target.demo, readonly=target.readonly, protected=target.host.protected
         )
-        options = telemetry.AgentOptions(interval=target.host.interval_s)
+        options = telemetry.AgentOptions(interval=target.host.interval_s, readonly=target.readonly)
         patterns = target.settings.line_patterns
         watch: HostWatch = telemetry.HostWatch(
             identity, target.open_host, options, target.host.python, self._log_lines, patterns

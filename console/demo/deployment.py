@@ -1,72 +1,126 @@
-"""What the demo host serves from the start: one prefill/decode pair behind a router."""
+"""What the demo host serves from the start: the deployment of a profile, as the console's agent leaves one.
+
+The formats of what it writes are those of console/agent/__init__.py and console/domain/run_record.py.
+"""
 
 from __future__ import annotations
 
+import os
 import socket
-from contextlib import ExitStack
-from typing import NamedTuple
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import uuid4
 
-MODEL = "/models/DeepSeek-V4-Flash-NVFP4"
+import msgspec
 
-_PORTS = ("prefill", "bootstrap", "decode", "router", "metrics")
+from console.domain.launch import Launch, launches
+from console.domain.profile import Profile
+from console.domain.run_record import DeploymentRecord, RunRecord
+from console.domain.sglang_flags import NEWEST_KNOWN
+from console.profiles import Folders, load_profile
+from console.settings import shipped_folder
 
-_SERVER = (
-    *("-m", "sglang.launch_server", "--model-path", MODEL, "--served-model-name", "DeepSeek-V4-Flash"),
-    *("--host", "127.0.0.1", "--tensor-parallel-size", "{gpus_each}", "--kv-cache-dtype", "fp8_e4m3"),
-    *("--moe-runner-backend", "marlin", "--disable-custom-all-reduce", "--enable-metrics"),
-    *("--uvicorn-access-log-exclude-prefixes", "/metrics", "/health", "/v1/loads"),
-    *("--disaggregation-transfer-backend", "nixl", "--disaggregation-bootstrap-port", "{bootstrap}"),
-)
-
-_COMMANDS: dict[str, tuple[str, ...]] = {
-    "prefill": (
-        *_SERVER,
-        *("--port", "{prefill}", "--disaggregation-mode", "prefill"),
-        *("--base-gpu-id", "0", "--mem-fraction-static", "0.72"),
-    ),
-    "decode": (
-        *_SERVER,
-        *("--port", "{decode}", "--disaggregation-mode", "decode"),
-        *(
-            "--base-gpu-id",
-            "{gpus_each}",
-            "--mem-fraction-static",
-            "0.86",
-            "--cuda-graph-max-bs-decode",
-            "32",
-        ),
-    ),
-    "router": (
-        *("-m", "sglang_router.launch_router", "--pd-disaggregation"),
-        *("--prefill", "http://127.0.0.1:{prefill}", "{bootstrap}", "--decode", "http://127.0.0.1:{decode}"),
-        *("--host", "127.0.0.1", "--port", "{router}", "--policy", "random"),
-        *("--prometheus-host", "127.0.0.1", "--prometheus-port", "{metrics}"),
-        *("--health-check-interval-secs", "10", "--health-check-timeout-secs", "25"),
-    ),
-}
+FIRST = "demo-pd"
+"""The profile that runs when the demo begins."""
+TOKEN = "DSV4_RUN"
+"""The variable that names a process's run."""
 
 
-class Launch(NamedTuple):
-    """One process to start: its name, which is its log's as well, and Python's arguments."""
+class Deployment:
+    """The processes that the demo host itself has launched."""
 
-    name: str
-    arguments: tuple[str, ...]
+    def __init__(self, state: Path, environment: Mapping[str, str]) -> None:
+        self._state, self._environment = state, environment
+        self._by = f"demo@{socket.gethostname()}"
+        self._running: dict[Path, subprocess.Popen[bytes]] = {}
+        """By the folder of the run."""
+
+    def start(self) -> None:
+        """Launch the first profile, and record what is launched. Raises ProfileError."""
+        profile = load_profile(FIRST, Folders(shipped_folder("profiles")))
+        deployment = _new_id(profile.name)
+        runs = [
+            self._launch(each, deployment, profile)
+            for each in launches(profile, sys.executable, NEWEST_KNOWN)
+        ]
+        record = DeploymentRecord(
+            id=deployment,
+            profile=profile,
+            runs=tuple(run.id for run in runs),
+            by=self._by,
+            begun_at=time.time(),
+            stage="up",
+            note="started with the demo host; not proven",
+        )
+        _write(self._state / "deployment.json", msgspec.to_builtins(record))
+
+    def _launch(self, launch: Launch, deployment: str, profile: Profile) -> RunRecord:
+        run = _new_id(launch.name)
+        folder = self._state / "runs" / run
+        folder.mkdir(parents=True, mode=0o700)
+        log = folder / f"{launch.name}.log"
+        process = self._running[folder] = self._begin(launch, run, log)
+        record = RunRecord(
+            id=run,
+            deployment=deployment,
+            profile=profile.name,
+            name=launch.name,
+            role=launch.role,
+            pid=process.pid,
+            start_ticks=_start_ticks(process.pid),
+            boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            launched_at=time.time(),
+            by=self._by,
+            argv=launch.argv,
+            environment=launch.environment,
+            gpus=launch.gpus,
+            port=launch.port,
+            ports=launch.ports,
+            log=str(log),
+        )
+        seen = ("alive", "exit_code")
+        facts = {name: value for name, value in msgspec.to_builtins(record).items() if name not in seen}
+        _write(folder / "run.json", facts)
+        return record
+
+    def _begin(self, launch: Launch, run: str, log: Path) -> subprocess.Popen[bytes]:
+        with open(log, "ab") as output:
+            return subprocess.Popen(
+                launch.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**self._environment, **launch.environment, TOKEN: run},
+                start_new_session=True,
+            )
+
+    def collect(self) -> None:
+        """Take note of those that have ended: nobody else can, for the demo host is their parent."""
+        for folder, process in self._running.items():
+            if process.poll() is not None and not (folder / "exit").exists():
+                _write(folder / "exit", process.returncode)
+
+    def wait(self) -> None:
+        """Until all have ended."""
+        for process in self._running.values():
+            process.wait()
 
 
-def launches(gpus: int) -> tuple[Launch, ...]:
-    """The processes of the deployment, on ports that are free now, half of the GPUs to each role."""
-    values = {name: str(port) for name, port in zip(_PORTS, free_ports(len(_PORTS)), strict=True)}
-    values["gpus_each"] = str(gpus // 2)
-    return tuple(
-        Launch(name, tuple(argument.format(**values) for argument in command))
-        for name, command in _COMMANDS.items()
-    )
+def _new_id(name: str) -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{name}-{uuid4().hex[:6]}"
 
 
-def free_ports(count: int) -> tuple[int, ...]:
-    """Different loopback ports on which nobody listens now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for reserved in sockets:
-            reserved.bind(("127.0.0.1", 0))
-        return tuple(reserved.getsockname()[1] for reserved in sockets)
+def _start_ticks(pid: int) -> int:
+    """Field 22 of /proc/PID/stat (proc(5)), counted from behind the name, which may hold anything."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return int(stat[stat.rindex(")") + 2 :].split()[19])
+
+
+def _write(path: Path, content: object) -> None:
+    """In one step for whoever reads it."""
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(content))
+    os.replace(fresh, path)

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from console.demo.deployment import Launch, launches
+from console.demo.deployment import Deployment
+from console.demo.ports import PortBlock
 
 PYTHONPATH = Path(__file__).with_name("pythonpath")
 END_PATIENCE_S = 1.0
@@ -25,47 +25,57 @@ END_PATIENCE_S = 1.0
 SESSION_PATIENCE_S = 0.3
 """The same for what runs in SSH sessions."""
 _POLL_S = 0.03
+_TUNING = ("CUDA_", "NCCL_", "SGL_", "SGLANG_", "UCX_")
+"""Variables of whoever starts the demo that its servers would heed."""
+_MODEL = "DeepSeek-V4-Flash-NVFP4"
 
 
 class DemoHost:
-    """A folder and the processes that belong to it. `close` ends them all and removes the folder."""
+    """A folder and the processes that belong to it. `close` ends them all and removes the folder.
 
-    def __init__(self, folder: Path, gpus: int) -> None:
-        self._folder, self._gpus = folder, gpus
+    The folder has `state`, by which the simulated programs know of each other, `alive` (see
+    demohost.lifeline), `models`, and `agent`, the state folder of the console's agent.
+    """
+
+    def __init__(self, folder: Path, gpus: int, ports: PortBlock) -> None:
+        self._folder, self._gpus, self._ports = folder, gpus, ports
         self._id = uuid4().hex
         self._token = f"DSV4_DEMO={self._id}"
-        self._servers: list[subprocess.Popen[bytes]] = []
-        for name in ("logs", "state"):
+        for name in ("agent", "state", "models"):
             (folder / name).mkdir(mode=0o700)
+        _make_model(folder / "models" / _MODEL)
         self._alive = _hold(folder / "alive")
+        self._deployment = Deployment(folder / "agent", self.environment)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the demo's profiles must be told about the host."""
+        return {"DSV4_DEMO_FOLDER": str(self._folder), "DSV4_DEMO_PORTS": str(self._ports.prefix)}
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Of everything that runs on the host."""
+        """Of everything that runs on the host, launched by whomever."""
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith(_TUNING)}
         return {
-            **os.environ,
+            **inherited,
+            **self.variables,
             "PYTHONPATH": str(PYTHONPATH),
             "DSV4_DEMO": self._id,
             # The agent shows this host's own processes, not those of the machine that it runs on.
-            "DSV4_AGENT_ONLY_ENV": f"DSV4_DEMO={self._id}",
-            "DSV4_DEMO_FOLDER": str(self._folder),
+            "DSV4_AGENT_ONLY_ENV": self._token,
+            "DSV4_AGENT_STATE": str(self._folder / "agent"),
             "DSV4_DEMO_GPUS": str(self._gpus),
         }
 
     def launch(self) -> None:
-        """Start the deployment."""
-        self._servers = [self._start(launch) for launch in launches(self._gpus)]
+        """Start the first deployment. Raises ProfileError."""
+        # The variables go to profiles through the environment (see console.profiles).
+        os.environ.update(self.variables)
+        self._deployment.start()
 
-    def _start(self, launch: Launch) -> subprocess.Popen[bytes]:
-        with open(self._folder / "logs" / f"{launch.name}.log", "ab") as log:
-            return subprocess.Popen(
-                (sys.executable, *launch.arguments),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.environment,
-                start_new_session=True,
-            )
+    def collect(self) -> None:
+        """Some process that the host launched has ended."""
+        self._deployment.collect()
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Listen, say where in one line of JSON, and go on until asked to stop."""
@@ -90,6 +100,7 @@ class DemoHost:
             "folder": str(self._folder),
             "python": sys.executable,
             "env": [self._token],
+            "variables": self.variables,
         }
 
     def close(self) -> None:
@@ -101,8 +112,8 @@ class DemoHost:
         for pid in self._processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        for server in self._servers:
-            server.wait()
+        self._deployment.wait()
+        self._ports.reservation.close()
         # The servers remove it as well, for they cannot know whether the demo still can.
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -117,6 +128,12 @@ def _hold(path: Path) -> IO[bytes]:
     alive = open(path, "wb")  # noqa: SIM115 - held for as long as the host lives
     fcntl.flock(alive, fcntl.LOCK_EX)
     return alive
+
+
+def _make_model(folder: Path) -> None:
+    """Enough of a model for whoever looks whether it is there."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"architectures": ["DeepseekV4ForCausalLM"]}))
 
 
 def _environment_of(pid: int) -> list[bytes]:

@@ -7,12 +7,13 @@ a full memory bus from a spinning kernel, so without GPM the verdict says that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Literal
 
 import msgspec
 
+from console.domain.deployment import NO_DEPLOYMENT, Deployment
 from console.domain.gpu import GpuReport, GpuSample
 from console.domain.ownership import gpu_owners, misplaced
 from console.domain.server_view import ServerView
@@ -33,14 +34,39 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
 
 
-def judge(views: Sequence[ServerView], report: GpuReport) -> Verdict:
-    """The verdict on servers and GPUs as they are now."""
+Rule = Callable[[Sequence[ServerView], GpuReport], Verdict | None]
+
+
+def judge(views: Sequence[ServerView], report: GpuReport, deployment: Deployment = NO_DEPLOYMENT) -> Verdict:
+    """The verdict on servers, GPUs and what they are together, as they are now."""
     present = [view for view in views if view.is_present]
-    for rule in (_failed, _lost_gpu, _alarming, _half_a_pair, _misplaced, _starting, _busy_but_cold):
+    broken = _broken(present, deployment)
+    if broken is not None:
+        return broken
+    # A plan ends and launches one server after the other.
+    half = () if deployment.state in ("starting", "stopping") else (_half_a_pair,)
+    rules: tuple[Rule, ...] = (_failed, _lost_gpu, _alarming, *half, _misplaced, _starting, _busy_but_cold)
+    for rule in rules:
         verdict = rule(present, report)
         if verdict is not None:
             return verdict
-    return _all_well(present)
+    return _all_well(present, deployment)
+
+
+def _broken(views: Sequence[ServerView], deployment: Deployment) -> Verdict | None:
+    """The whole is the headline: its sentence names the cause, which no single server's does."""
+    if deployment.state not in ("broken", "failed", "degraded") or deployment.sentence is None:
+        return None
+    advice = f". Next: {deployment.next}" if deployment.next else ""
+    return Verdict(
+        text=f"{deployment.profile} {deployment.state}: {deployment.sentence.rstrip('.')}{advice}",
+        confidence="certain",
+        evidence=tuple(
+            f"{_called(view)} (pid {view.process.pid}): {view.phase or view.state}"
+            + (f", {view.reason}" if view.reason else "")
+            for view in views
+        ),
+    )
 
 
 def _called(view: ServerView) -> str:
@@ -167,10 +193,16 @@ def _cold(role: str, gpus: Sequence[GpuSample]) -> Verdict:
     )
 
 
-def _all_well(views: Sequence[ServerView]) -> Verdict:
+def _all_well(views: Sequence[ServerView], deployment: Deployment) -> Verdict:
     if not views:
         return Verdict(text="no SGLang server or router is running here", confidence="certain")
     names = ", ".join(_called(view) for view in views)
+    if deployment.state == "ready" and deployment.proven_at is not None:
+        return Verdict(
+            text=f"{deployment.profile} is ready, proven by a real request",
+            confidence="certain",
+            evidence=(names,),
+        )
     if any(view.process.role in ("prefill", "decode") for view in views):
         return Verdict(
             text="every role is ready; whether KV moves between them is not proven",

@@ -113,7 +113,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     sudo: str | None = None
     """Why `sudo -n` cannot be used, in its own words; None: it can, or was not asked for."""
     kills_on_logout: bool = False
-    """systemd-logind ends a user's processes with the last login (KillUserProcesses=yes, no lingering)."""
+    """systemd-logind ends what a login has started when the login ends (KillUserProcesses=yes)."""
     inherited: tuple[str, ...] = ()
     """Variables of the login's environment that would tune a server (NCCL_…, SGLANG_…); launches leave them
     out."""

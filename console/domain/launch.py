@@ -50,7 +50,7 @@ def _server(profile: Profile, server: ServerSpec, python: str, version: str | No
         name=server.name,
         role=server.role,
         argv=(python, *arguments),
-        environment=server_environment(profile, server),
+        environment=_tools_first(server_environment(profile, server), python),
         gpus=server.gpus,
         port=server.port,
         ports=(server.port, server.nccl_port, *bootstrap),
@@ -70,15 +70,29 @@ def _router(profile: Profile, router: RouterSpec, python: str) -> Launch:
     )
 
 
+def _tools_first(environment: dict[str, str], python: str) -> dict[str, str]:
+    """A PATH of the profile's own begins with the Python's folder as well: SGLang runs tools by name."""
+    folder = python.rpartition("/")[0]
+    if folder and "PATH" in environment:
+        return {**environment, "PATH": f"{folder}:{environment['PATH']}"}
+    return environment
+
+
 def in_shell(launch: Launch, log: str) -> str:
     """The command that does by hand what the agent does: its own session, its own log, no stdin."""
     python = launch.argv[0]
     folder = python.rpartition("/")[0]
-    path = [f"PATH={folder}:$PATH"] if folder else []
+    path = [f"PATH={shlex.quote(folder)}:$PATH"] if folder and "PATH" not in launch.environment else []
     variables = [f"{name}={shlex.quote(value)}" for name, value in launch.environment.items()]
     sudo = ["sudo", "-n"] if launch.sudo else []
     words = [*sudo, "env", *path, *variables, *map(shlex.quote, launch.argv)]
-    return f"setsid {' '.join(words)} </dev/null >{shlex.quote(log)} 2>&1 &"
+    return f"setsid {' '.join(words)} </dev/null >{_in_home(log)} 2>&1 &"
+
+
+def _in_home(path: str) -> str:
+    """Quoted, but for the `~/` that a shell would leave as it is within quotes."""
+    home, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
+    return home + shlex.quote(rest)
 
 
 def all_ports(found: Iterable[Launch]) -> tuple[int, ...]:

@@ -57,6 +57,14 @@ class Operator(Protocol):
         """The user's own switch. Raises ReadOnly when the command line or the settings hold it."""
         ...
 
+    def interrupted(self) -> str | None:
+        """One sentence about a plan whose console died; a restart finishes it, a stop undoes it."""
+        ...
+
+    async def refresh(self) -> None:
+        """Read again what `profiles` tells of last results."""
+        ...
+
     def profiles(self) -> tuple[ProfileEntry, ...]:
         """All profiles: the one that runs first, then by name."""
         ...

@@ -7,16 +7,16 @@ that executes it does nothing that is not in its steps.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from .launch import Launch, all_ports, in_shell
-from .profile import Profile
+from .profile import Limits, Profile, server_flags
 from .run_record import Process
 
-Verb = Literal["switch", "restart", "stop"]
+Verb = Literal["switch", "restart", "stop", "resume"]
 StepKind = Literal[
     "preflight", "drain", "stop", "gone", "free", "launch", "ready", "router", "prove", "verify", "record"
 ]
@@ -32,6 +32,8 @@ ROUTER_S = 90.0
 PROOF_S = 60.0
 VERIFY_S = 30.0
 PREFILL_AHEAD_S = 1.0
+RUNS = "~/.local/state/dsv4-console/runs/NEW"
+"""Where the commands to be read by people put logs; the agent gives each run a folder of its own."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,30 +107,36 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(target for target in self.targets if target.is_foreign)
 
 
-def switch_plan(profile: Profile, launches: Sequence[Launch], running: Sequence[Target]) -> Plan:
-    """From what runs to the profile."""
-    return _change("switch", profile, launches, running)
+def switch_plan(
+    profile: Profile, launches: Sequence[Launch], running: Sequence[Target], limits: Limits | None = None
+) -> Plan:
+    """From what runs to the profile; `limits` are those of the profile that runs, where it is known."""
+    return _change("switch", profile, launches, running, limits or Limits())
 
 
 def restart_plan(profile: Profile, launches: Sequence[Launch], running: Sequence[Target]) -> Plan:
     """The same deployment anew, all of its roles: there is no restart of half a pair."""
-    return _change("restart", profile, launches, running)
+    return _change("restart", profile, launches, running, profile.limits)
 
 
-def stop_plan(running: Sequence[Target]) -> Plan:
-    """End what runs."""
+def stop_plan(running: Sequence[Target], limits: Limits | None = None) -> Plan:
+    """End what runs; `limits` are those of its profile, where it is known."""
+    known = limits or Limits()
+    grace = known.drain_s if any(target.role == "router" for target in running) else known.stop_s
     return Plan(
         verb="stop",
-        steps=(*_end(running), _record("the deployment is recorded as stopped")),
+        steps=(*_end(running, known), _record("the deployment is recorded as stopped")),
         targets=tuple(running),
-        consequence=f"{_names(running)} will end: requests under way after the drain are cut off.",
+        consequence=f"{_ended(running)} will end; requests not done after {grace:.0f} s are cut off.",
     )
 
 
-def _change(verb: Verb, profile: Profile, launches: Sequence[Launch], running: Sequence[Target]) -> Plan:
-    steps = [_preflight(profile, launches), *_end(running), *_start(profile, launches)]
+def _change(
+    verb: Verb, profile: Profile, launches: Sequence[Launch], running: Sequence[Target], limits: Limits
+) -> Plan:
+    steps = [_preflight(profile, launches), *_end(running, limits), *_start(profile, launches)]
     if running:
-        consequence = f"{_names(running)} will end; nothing is served until {profile.name} is proven."
+        consequence = f"{_ended(running)} will end; nothing is served until {profile.name} is proven."
     else:
         consequence = f"Nothing runs now that would be ended; {profile.name} will be launched."
     return Plan(
@@ -153,7 +161,7 @@ def _preflight(profile: Profile, launches: Sequence[Launch]) -> Step:
     )
 
 
-def _end(running: Sequence[Target]) -> list[Step]:
+def _end(running: Sequence[Target], limits: Limits) -> list[Step]:
     """Router first, then all servers together, then look whether they are gone."""
     routers = tuple(target for target in running if target.role == "router")
     servers = tuple(target for target in running if target.role != "router")
@@ -163,8 +171,8 @@ def _end(running: Sequence[Target]) -> list[Step]:
             Step(
                 kind="drain",
                 title="drain the router",
-                waits_for="it to finish its requests and end",
-                limit_s=30.0 + GONE_S,
+                waits_for=f"it to finish its requests and end; SIGKILL after {limits.drain_s:.0f} s",
+                limit_s=limits.drain_s + GONE_S,
                 commands=_kills("TERM", routers),
                 targets=routers,
             )
@@ -175,8 +183,8 @@ def _end(running: Sequence[Target]) -> list[Step]:
             Step(
                 kind="stop",
                 title=f"stop {_names(together)}" + (" together" if len(together) > 1 else ""),
-                waits_for="every process of them to end; SIGKILL for what is left after 45 s",
-                limit_s=45.0 + GONE_S,
+                waits_for=f"every process to end; SIGKILL for what is left after {limits.stop_s:.0f} s",
+                limit_s=limits.stop_s + GONE_S,
                 commands=_kills("TERM", together),
                 targets=together,
             ),
@@ -185,6 +193,7 @@ def _end(running: Sequence[Target]) -> list[Step]:
                 title="see that they are gone",
                 waits_for="no process of them to live, and none to come back",
                 limit_s=GONE_S,
+                commands=(f"ps -o pid,stat,args -p {','.join(map(str, _pids(running)))}",),
                 targets=tuple(running),
             ),
             Step(
@@ -192,6 +201,7 @@ def _end(running: Sequence[Target]) -> list[Step]:
                 title="see that ports and GPUs are free",
                 waits_for="nobody to listen on their ports and their memory to be released",
                 limit_s=FREE_S,
+                commands=("ss -ltnp", *(["nvidia-smi"] if any(target.gpus for target in running) else [])),
                 targets=tuple(running),
                 ports=tuple(sorted({port for target in running for port in target.ports})),
                 gpus=tuple(sorted({gpu for target in running for gpu in target.gpus})),
@@ -210,7 +220,7 @@ def _start(profile: Profile, launches: Sequence[Launch]) -> list[Step]:
             title=f"launch {_launched(servers)}{ahead}",
             waits_for="each to be a process of its own",
             limit_s=LAUNCH_S,
-            commands=tuple(in_shell(launch, log_of(launch)) for launch in servers),
+            commands=(f"mkdir -p {RUNS}", *_by_hand(servers)),
             launches=servers,
         ),
         Step(
@@ -218,17 +228,18 @@ def _start(profile: Profile, launches: Sequence[Launch]) -> list[Step]:
             title=f"wait until {_launched(servers)} {'are' if len(servers) > 1 else 'is'} ready",
             waits_for="of each: process alive, ready line, no failure before it, health green",
             limit_s=profile.limits.ceiling_s,
+            commands=tuple(f"curl -f {server.url}/health" for server in profile.servers),
             launches=servers,
         ),
     ]
-    if routers:
+    if routers and profile.router:
         steps += [
             Step(
                 kind="launch",
                 title="launch the router",
                 waits_for="it to be a process of its own",
                 limit_s=LAUNCH_S,
-                commands=tuple(in_shell(launch, log_of(launch)) for launch in routers),
+                commands=tuple(_by_hand(routers)),
                 launches=routers,
             ),
             Step(
@@ -236,10 +247,10 @@ def _start(profile: Profile, launches: Sequence[Launch]) -> list[Step]:
                 title="wait until the router has its workers",
                 waits_for="/readiness 200 and every worker healthy in /workers",
                 limit_s=ROUTER_S,
+                commands=tuple(f"curl -f {profile.router.url}/{path}" for path in ("readiness", "workers")),
                 launches=routers,
             ),
         ]
-    entry = profile.entry_url
     return [
         *steps,
         Step(
@@ -248,7 +259,7 @@ def _start(profile: Profile, launches: Sequence[Launch]) -> list[Step]:
             waits_for="tokens for a prompt of more than one page"
             + (", KV moved and no transfer failed" if profile.kind == "pd" else ""),
             limit_s=PROOF_S,
-            commands=(f'curl {entry}/v1/completions -d \'{{"prompt": "…", "max_tokens": 16}}\'',),
+            commands=(_request(profile),),
             launches=tuple(launches),
         ),
         Step(
@@ -256,6 +267,7 @@ def _start(profile: Profile, launches: Sequence[Launch]) -> list[Step]:
             title="compare what runs with the profile",
             waits_for="/server_info, environment and log of each server to say what the profile asks for",
             limit_s=VERIFY_S,
+            commands=tuple(f"curl -f {server.url}/server_info" for server in profile.servers),
             launches=servers,
         ),
         _record("the deployment is recorded as up"),
@@ -268,7 +280,21 @@ def _record(waits_for: str) -> Step:
 
 def log_of(launch: Launch) -> str:
     """Where its log will be, before the run has an id."""
-    return f"~/.local/state/dsv4-console/runs/NEW/{launch.name}.log"
+    return f"{RUNS}/{launch.name}.log"
+
+
+def _by_hand(launches: Sequence[Launch]) -> Iterator[str]:
+    for launch in launches:
+        yield in_shell(launch, log_of(launch))
+        if launch.role == "prefill":
+            yield f"sleep {PREFILL_AHEAD_S:.0f}"
+
+
+def _request(profile: Profile) -> str:
+    model = server_flags(profile, profile.servers[0]).get("served-model-name", profile.model)
+    body = f'{{"model": "{model}", "prompt": "…", "max_tokens": 16}}'
+    header = "-H 'Content-Type: application/json'"
+    return f"curl -f {profile.entry_url}/v1/completions {header} -d {shlex.quote(body)}"
 
 
 def _kills(signal: str, targets: Iterable[Target]) -> tuple[str, ...]:
@@ -276,6 +302,16 @@ def _kills(signal: str, targets: Iterable[Target]) -> tuple[str, ...]:
         f"{'sudo -n ' if target.sudo else ''}kill -{signal} {shlex.join(map(str, target.pids))}"
         for target in targets
     )
+
+
+def _pids(targets: Iterable[Target]) -> list[int]:
+    return sorted(pid for target in targets for pid in target.pids)
+
+
+def _ended(targets: Sequence[Target]) -> str:
+    foreign = [target.name for target in targets if target.is_foreign]
+    told = f" ({_listed(foreign)} not launched by the console)" if foreign else ""
+    return f"{_names(targets)}{told}"
 
 
 def _names(targets: Sequence[Target]) -> str:

@@ -122,7 +122,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A plan under way, or the last one."""
 
     id: str
-    verb: Literal["switch", "restart", "stop"]
+    verb: Literal["switch", "restart", "stop", "resume"]
     profile: str | None = None
     """What it leads to; None for a stop."""
     by: str

@@ -53,6 +53,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the health endpoint says, when it is not plainly well."""
     workers: str | None = None
     """A router's workers, prefill + decode, such as `1+1`."""
+    open_breakers: int | None = None
+    """A router's workers whose circuit breaker is open or half open."""
     log_note: str | None = None
     """Why its log cannot be followed, or what is odd about it."""
 

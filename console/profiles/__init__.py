@@ -12,7 +12,8 @@ itself the name means the shipped one. A file whose name begins with _ is only t
 
 A variable whose name begins with DSV4_ may also be set in the console's own environment, which goes before
 the files: paths differ from host to host. No other is looked for there, for $HOME here is not $HOME on the
-host. `$$` is a dollar.
+host. `$$` is a dollar. A text that becomes a whole number by its variables is that number, so that ports may
+be given in this way too.
 """
 
 from __future__ import annotations
@@ -68,13 +69,24 @@ def load_profiles(folders: Folders) -> Profiles:
     return Profiles(profiles, tuple(errors))
 
 
+def for_host(found: Profiles, demo: bool) -> Profiles:
+    """Those that can run on the host: on the demo host its own, elsewhere all others. Errors stay."""
+    profiles = found.profiles.items()
+    return found._replace(profiles={name: each for name, each in profiles if is_demo(name) == demo})
+
+
+def is_demo(name: str) -> bool:
+    """Is it, by its name, a profile of simulated servers?"""
+    return name.startswith("demo-")
+
+
 def load_profile(name: str, folders: Folders) -> Profile:
     """The profile of that name, or in that file when it is written as a path. Raises ProfileError."""
     if "/" in name or name.endswith(".toml"):
         return _loaded(Path(name), folders)
     file = folders.find(name)
     if file is None:
-        raise ProfileError(f"no profile {name!r}", next_step=nearest(name, folders.names() - {name}))
+        raise ProfileError(f"no profile {name!r}", next_step=nearest(name, sorted(folders.names() - {name})))
     return _loaded(file, folders)
 
 
@@ -124,7 +136,7 @@ def _collect(
     for name in _extended(table.pop("extends", []), file):
         base = folders.find(name, asked_by=file)
         if base is None:
-            others = folders.names() - {name}
+            others = sorted(folders.names() - {name})
             raise error_at(file, ("extends",), f"no profile {name!r}", nearest(name, others))
         _collect(base, folders, layers, (*below, file))
     layers[file] = table

@@ -39,6 +39,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "expect": Expectation,
 }
 _VARIABLE = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)\})?")
+_NUMBER = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 _FROM_ENVIRONMENT = "DSV4_"
 
 
@@ -80,14 +81,14 @@ class Draft:
             return [self._expanded(item, variables, at) for item in value]
         return self._text(value, variables, at) if isinstance(value, str) else value
 
-    def _text(self, text: str, variables: Mapping[str, str], at: Key) -> str:
+    def _text(self, text: str, variables: Mapping[str, str], at: Key) -> str | int:
         if at[0] in _PROSE:
             expanded, shown = text, text.replace("\n", "")
         else:
             shown = expanded = _VARIABLE.sub(lambda found: self._meaning(found, variables, at), text)
         if not shown.isprintable():
             raise self._wrong(at, "holds control characters")
-        return expanded
+        return int(expanded) if expanded != text and _NUMBER.fullmatch(expanded) else expanded
 
     def _meaning(self, found: re.Match[str], variables: Mapping[str, str], at: Key) -> str:
         if found[1]:

@@ -209,7 +209,7 @@ class AgentLink:
 
 def _decoded(answer: Value, kind: type[_T]) -> _T:
     try:
-        return msgspec.json.decode(b"null" if answer.value is None else bytes(answer.value), type=kind)
+        return msgspec.json.decode(answer.value, type=kind)
     except msgspec.DecodeError as error:
         raise AgentFailed("the agent gave an answer of another kind", cause=str(error)) from error
 

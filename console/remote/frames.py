@@ -110,10 +110,11 @@ class Matches(msgspec.Struct, frozen=True):
 
 
 class Value(msgspec.Struct, frozen=True):
-    """What an order asked for; its type is the asker's to know. None in a part that only says: not yet."""
+    """What an order asked for; its type is the asker's to know. null in a part that only says: not yet."""
 
     id: int
-    value: msgspec.Raw | None = None
+    # Raw stands alone: in a union with None msgspec takes null only.
+    value: msgspec.Raw = msgspec.Raw(b"null")
     more: bool = False
 
 

@@ -5,31 +5,26 @@ A port that refuses, keeps silent or speaks nonsense is an answer too, never an 
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import httpx
 import msgspec
 
+from console.domain.proof import Answer
 from console.domain.readiness import Health as HealthState
-
-_T = TypeVar("_T")
+from console.remote.completion import complete
+from console.remote.reply import Reply, ask
 
 HEALTH_LIMIT_S = 25.0
 """/health generates a token and waits up to 20 s for it (SGLANG_HEALTH_CHECK_TIMEOUT)."""
 ASK_LIMIT_S = 10.0
-MAX_BODY = 4 * 1024 * 1024
-"""Bytes. A page of metrics has 0.1 MiB; a port that never stops sending is no SGLang."""
 
 _READY = ("/ready", "/health")
 _INFO = ("/server_info", "/get_server_info")
 _LOADS = ("/v1/loads", "/get_load")
 """Paths for one question, the cheaper or newer first. To /v1/loads, 0.5.15 says 500 and logs a traceback."""
-
-_REFUSED = ("Connection refused", "[Errno 111]")
-"""As OpenSSH and as servers written in Python pass it on."""
 
 _SECRET = re.compile(r"api_key|password|secret")
 
@@ -75,6 +70,8 @@ class MetricsPage(msgspec.Struct, frozen=True, kw_only=True):
     status: int | None = None
     text: str | None = None
     note: str | None = None
+    refused: bool = False
+    """Nothing listens on the port."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +145,7 @@ class SglangClient:
         if answer.status == 404:
             return MetricsPage(status=404, note="metrics are off (start the server with --enable-metrics)")
         note = answer.note or f"/metrics answers {answer.status}"
-        return MetricsPage(status=answer.status, note=note)
+        return MetricsPage(status=answer.status, note=note, refused=answer.state == "refused")
 
     async def server_info(self, port: int) -> ServerInfo | None:
         """Version and flags; None when the server does not say (not up, or it wants its API key)."""
@@ -178,10 +175,16 @@ class SglangClient:
             queued=sum(load.num_waiting_reqs for load in older),
         )
 
-    async def _ask(self, port: int, paths: tuple[str, ...], limit_s: float = ASK_LIMIT_S) -> _Answer:
+    async def complete(
+        self, port: int, prompt: str, max_tokens: int, limit_s: float, api_key: str | None = None
+    ) -> Answer:
+        """Exactly `max_tokens` tokens for a prompt, from a server or through a router, within the limit."""
+        return await complete(self._http, port, prompt, max_tokens, limit_s, api_key)
+
+    async def _ask(self, port: int, paths: tuple[str, ...], limit_s: float = ASK_LIMIT_S) -> Reply:
         """The first path that this version has; it is asked first from then on, until the port is silent."""
         known = self._works.pop((port, paths), None)
-        answer = _Answer()
+        answer = Reply()
         for path in sorted(paths, key=lambda path: path != known):
             answer = await self._get(port, path, limit_s)
             if answer.status not in (404, 500):
@@ -190,43 +193,8 @@ class SglangClient:
             self._works[port, paths] = answer.path
         return answer
 
-    async def _get(self, port: int, path: str, limit_s: float = ASK_LIMIT_S) -> _Answer:
-        try:
-            async with (
-                asyncio.timeout(limit_s),
-                self._http.stream("GET", f"http://127.0.0.1:{port}{path}") as response,
-            ):
-                body = bytearray()
-                async for part in response.aiter_bytes():
-                    body += part
-                    if len(body) > MAX_BODY:
-                        return _Answer(path, note=f"port {port} sends more than {MAX_BODY >> 20} MiB")
-                return _Answer(path, response.status_code, bytes(body))
-        except (TimeoutError, httpx.TimeoutException):
-            return _Answer(path, state="silent", note=f"no answer from port {port} within {limit_s:g} s")
-        except httpx.HTTPError as error:
-            if _is_refused(error):
-                return _Answer(path, state="refused", note=f"nothing listens on port {port}")
-            return _Answer(path, note=f"port {port}: {str(error) or 'the connection broke off'}")
-
-
-class _Answer(NamedTuple):
-    """A response, or why there is none."""
-
-    path: str = ""
-    status: int | None = None
-    body: bytes = b""
-    state: HealthState = "unknown"
-    note: str | None = None
-
-    def decoded(self, kind: type[_T], statuses: tuple[int, ...] = (200,)) -> _T | None:
-        """The JSON body; None when it is another status or another shape."""
-        if self.status not in statuses:
-            return None
-        try:
-            return msgspec.json.decode(self.body, type=kind)
-        except msgspec.DecodeError:
-            return None
+    async def _get(self, port: int, path: str, limit_s: float = ASK_LIMIT_S) -> Reply:
+        return await ask(self._http, "GET", port, path, limit_s)
 
 
 class _ReadinessBody(msgspec.Struct):
@@ -268,12 +236,3 @@ def _loads(ranks: list[_Load]) -> Loads:
         queued=sum(rank.num_waiting_reqs for rank in ranks),
         gen_tok_s=sum(rates) if rates and len(rates) == len(ranks) else None,
     )
-
-
-def _is_refused(error: BaseException | None) -> bool:
-    """Refused by the port itself: neither by sshd nor for any other reason on the way there."""
-    while error is not None:
-        if isinstance(error, ConnectionRefusedError) or any(words in str(error) for words in _REFUSED):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -44,8 +44,10 @@ say() {
 
 # One function, so that sh has read the whole script before Python takes over stdin.
 main() {
+  # What is launched later gets the login's own again.
+  DSV4_LOGIN_LC_ALL=${LC_ALL-}
   LC_ALL=C
-  export LC_ALL
+  export LC_ALL DSV4_LOGIN_LC_ALL
   python=@PYTHON@
   if [ -z "$python" ]; then
     python=$(find_python)

@@ -255,7 +255,7 @@ class PlanExecution:
         proof = await self._control.prove(self._plan.profile, step.limit_s)
         await self._keeping.proven(proof)
         if not proof.passed:
-            raise StepFailed(proof.sentence, "restart the pair" if self._plan.profile.kind == "pd" else None)
+            raise StepFailed(proof.sentence)
         yield proof.sentence
 
     async def _verify(self, step: Step) -> AsyncGenerator[str, None]:
@@ -268,9 +268,7 @@ class PlanExecution:
     async def _record(self) -> AsyncGenerator[str, None]:
         if self._plan.launches:
             for run in self._keeping.runs.values():
-                view = self._control.view(run)
-                if view is None or view.state in ("failed", "gone"):
-                    raise StepFailed(f"{run.name} has died meanwhile", "restart the deployment")
+                starting.refuse_ended(self._control, run)
             await self._keeping.up()
         yield "recorded"
 

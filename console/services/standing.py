@@ -39,6 +39,8 @@ class Standing:
         self.utc_offset_s: float | None = None
         self.skew_s: float | None = None
         """The host's clock minus ours; half of the way there and back is taken off."""
+        self.kept_readonly = False
+        """The user's own switch."""
 
     @property
     def is_up(self) -> bool:
@@ -70,7 +72,7 @@ class Standing:
         return HostView(
             name=self._identity.name,
             demo=self._identity.demo,
-            readonly=self._identity.readonly,
+            readonly=self._identity.readonly or self.kept_readonly,
             protected=self._identity.protected,
             address=self._address,
             connection=self._connection,

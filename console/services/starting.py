@@ -37,7 +37,8 @@ async def wait_ready(
         now = control.now()
         views = {run.name: control.view(run) for run in runs}
         for run in runs:
-            _refuse_ended(control, run, views[run.name], now - begun)
+            refuse_ended(control, run)
+            _refuse_unseen(control, run, now - begun)
         if all(view is not None and view.state == "ready" for view in views.values()):
             return
         said = _how_far(views)
@@ -56,15 +57,19 @@ async def wait_ready(
         await control.sleep(POLL_S)
 
 
-def _refuse_ended(control: HostControl, run: RunRecord, view: ServerView | None, for_s: float) -> None:
+def refuse_ended(control: HostControl, run: RunRecord) -> None:
     """Raises StepFailed for a run that failed or has no process any more."""
+    view = control.view(run)
     if view is not None and view.state in ("failed", "gone"):
         raise StepFailed(f"{run.name} failed: {view.reason or 'its process has ended'}", view.next)
     record = next((each for each in control.records().runs if each.id == run.id), None)
-    if record is not None and not record.alive and view is None:
+    if record is not None and not record.alive:
         how = "" if record.exit_code is None else f" with {_exit_words(record.exit_code)}"
-        raise StepFailed(f"{run.name} ended{how} before it was ready", f"read its log: {run.log}")
-    if view is None and for_s > UNSEEN_S:
+        raise StepFailed(f"{run.name} ended{how}", f"read its log: {run.log}")
+
+
+def _refuse_unseen(control: HostControl, run: RunRecord, for_s: float) -> None:
+    if control.view(run) is None and for_s > UNSEEN_S:
         raise StepFailed(f"{run.name} was launched and never became a server", f"read its log: {run.log}")
 
 
@@ -93,7 +98,7 @@ async def wait_router(
     begun = control.now()
     told = ""
     while True:
-        _refuse_ended(control, run, control.view(run), control.now() - begun)
+        refuse_ended(control, run)
         standing = await control.router(run.port)
         if standing.ready and standing.workers >= workers:
             return

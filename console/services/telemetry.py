@@ -58,7 +58,6 @@ class HostWatch:
         self._servers_changed = False
         self._records = HostRecords()
         self._pulse = asyncio.Event()
-        self._readonly = False
         self._told: set[asyncio.Task[None]] = set()
 
     @property
@@ -91,12 +90,12 @@ class HostWatch:
 
     def set_readonly(self, on: bool) -> None:
         """Have the agent refuse every change, this one and those after a reconnect; or take that back."""
-        self._readonly = on
+        self._standing.kept_readonly = on
         self._tell_readonly()
 
     def _tell_readonly(self) -> None:
         if self._standing.link is not None:
-            task = self._task(_told(self._standing.link, self._readonly))
+            task = self._task(_told(self._standing.link, self._standing.kept_readonly))
             self._told.add(task)
             task.add_done_callback(self._told.discard)
 
@@ -212,7 +211,7 @@ class HostWatch:
         self._standing.came_up(up)
         self._client = SglangClient(HostTransport(up.host))
         self._runs.booted(up.link.hello.boot_id)
-        if self._readonly:
+        if self._standing.kept_readonly:
             self._tell_readonly()
         for run in self._runs:
             await self._follow_log(run)

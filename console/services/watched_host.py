@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 
 import msgspec
 
@@ -12,6 +13,7 @@ from console.domain.command_line import SERVER_MODULE
 from console.domain.errors import ConnectionLost, Locked
 from console.domain.host_facts import FlagChecks, Group, Holders, HostFacts
 from console.domain.launch import Launch
+from console.domain.loghistory import HostSearch
 from console.domain.plan import Plan, Target
 from console.domain.preflight import Check, judge, paths_of
 from console.domain.profile import Profile
@@ -26,7 +28,9 @@ from console.domain.run_record import (
 )
 from console.domain.server_view import ServerView
 from console.services.host_control import RouterStanding, Signal, Signalled
+from console.services.proving import prove
 from console.services.telemetry import HostWatch
+from console.services.verifying import Sources, verify
 
 RECONNECT_LIMIT_S = 300.0
 """A plan waits so long for its host to come back, then gives up; what it did stays recorded there."""
@@ -35,6 +39,10 @@ RECONNECT_LIMIT_S = 300.0
 class _Locked(msgspec.Struct):
     held: bool
     holder: LockHolder | None = None
+
+
+class _Environment(msgspec.Struct):
+    environment: dict[str, str] | None = None
 
 
 class _Groups(msgspec.Struct):
@@ -92,15 +100,15 @@ class WatchedHost:
                 return view
         return None
 
-    async def inspect(self, profile: Profile, python: str) -> HostFacts:
-        """What is installed and what there is room for."""
+    async def inspect(self, profile: Profile, python: str, *, sudo: bool = False) -> HostFacts:
+        """What is installed and what there is room for; `sudo`: also whether it asks for a password."""
         return await self._watch.link.value(
             HostFacts,
             "inspect",
             paths=paths_of(profile),
             pythons=[python],
             disks=[],
-            sudo=profile.sudo,
+            sudo=sudo or profile.sudo,
         )
 
     async def preflight(self, plan: Plan) -> tuple[Check, ...]:
@@ -110,7 +118,7 @@ class WatchedHost:
         link, launches = self._watch.link, plan.launches
         python = launches[0].argv[0]
         facts, holders, flags = await asyncio.gather(
-            self.inspect(plan.profile, python),
+            self.inspect(plan.profile, python, sudo=any(target.sudo for target in plan.targets)),
             self.holders([port for launch in launches for port in launch.ports]),
             link.value(
                 FlagChecks,
@@ -120,7 +128,7 @@ class WatchedHost:
                 lines=[launch.argv[1:] for launch in launches],
             ),
         )
-        return judge(plan.profile, launches, facts, holders, flags, plan.targets)
+        return judge(plan.profile, launches, facts, holders, flags, plan.targets, now=self.wall())
 
     async def holders(self, ports: Sequence[int]) -> Holders:
         """See HostControl."""
@@ -199,11 +207,35 @@ class WatchedHost:
 
     async def prove(self, profile: Profile, limit_s: float) -> Proof:
         """See HostControl."""
-        raise NotImplementedError
+        link = self._watch.link
+        proof = await prove(self._watch.client, profile, self.wall, limit_s)
+        if not proof.passed and self._watch.link is not link:
+            raise ConnectionLost("the connection was lost during the proof")
+        return proof
 
     async def verify(self, profile: Profile, runs: Sequence[RunRecord]) -> Verification:
         """See HostControl."""
-        raise NotImplementedError
+        versions = [view.process.version for view in map(self.view, runs) if view is not None]
+        sources = Sources(self._watch.client.server_info, self._environment, self._log_has)
+        return await verify(sources, profile, runs, versions[0] if versions else None, self.wall)
+
+    async def _environment(self, run: RunRecord, names: Sequence[str]) -> Mapping[str, str] | None:
+        answer = await self._watch.link.value(_Environment, "environment", run=run.id, names=names)
+        return answer.environment
+
+    async def _log_has(self, run: RunRecord, pattern: str) -> bool | None:
+        """Whether its log has a line that fits, searched on the host; None when it cannot be searched."""
+        view = self.view(run)
+        if view is None:
+            return None
+        wanted = HostSearch(pattern=pattern, max_matches=1)
+        async with aclosing(self._watch.search(view.process.key, wanted)) as found:
+            async for matches in found:
+                if matches.matches:
+                    return True
+                if matches.done:
+                    return False if matches.complete else None
+        return None
 
 
 def _servers_environment(launches: Sequence[Launch]) -> dict[str, str]:

@@ -22,21 +22,29 @@ from textual.theme import Theme
 from textual.worker import Worker, WorkerState
 
 from console.domain.errors import ConsoleError
+from console.domain.host_view import HostView
 from console.domain.loghistory import HostSearch, LogSource
 from console.domain.observation import Ended, ServerKey, Update
-from console.ui.keymap import EVERYWHERE, LOG, bindings
+from console.domain.run_record import HostRecords
+from console.ui.keymap import EVERYWHERE, FINISH, LOG, bindings
 from console.ui.messages import Updated
 from console.ui.screens.dashboard import Dashboard
 from console.ui.screens.help import HelpScreen
 from console.ui.widgets.meter import Glyphs
 
 if TYPE_CHECKING:
+    from console.domain.operating import Operator
+    from console.ui.screens.plan import PlanScreen
+    from console.ui.screens.plan_desk import PlanDesk
+    from console.ui.screens.profiles import ProfilesScreen
     from console.ui.widgets.log_pane import LogPane
 
 Updates = Callable[[], AsyncGenerator[Update, None]]
 
 INTERRUPTED = 130
 LAST_WAIT_S = 3.0
+ONLY_WATCHES = "this console only watches: it was opened without what changes a host"
+DASHBOARD_KEYS = frozenset({"zoom", "pane", "next_window"})
 UNHANDLED_UPDATES = 32
 """Updates under way to the screen; more wait in the watch, and so on the host."""
 
@@ -62,8 +70,13 @@ class ConsoleApp(App[BaseException]):
         notices: Sequence[str] = (),
         native_colours: bool | None = None,
         source: LogSource | None = None,
+        operator: Operator | None = None,
     ) -> None:
         super().__init__(ansi_color=native_colours)
+        self._operator = operator
+        self._desk: PlanDesk | None = None
+        self._host = HostView(name="")
+        self._interrupted: str | None = None
         self._source = source
         self._updates = updates
         self._notices = notices
@@ -120,10 +133,76 @@ class ConsoleApp(App[BaseException]):
         self._room.release()
         if isinstance(message.update, Ended):
             self.exit(message.update.error, return_code=message.update.error.exit_code)
-        else:
-            await self.dashboard.show(message.update)
+            return
+        if isinstance(message.update, HostRecords):
+            self._tell_interrupted()
+        if isinstance(message.update, HostView):
+            self._host = message.update
+            if self._desk is not None:
+                self._desk.show_host(message.update)
+        await self.dashboard.show(message.update)
 
-    # Handlers by name, because the log panes are imported after the first paint.
+    def _tell_interrupted(self) -> None:
+        """Once: that a plan's console has died, and what can be done."""
+        said = self._operator.interrupted() if self._operator is not None else None
+        own = self._desk is not None and self._desk.running
+        if said is not None and said != self._interrupted and not own:
+            self.notify(f"{said}. {FINISH}", severity="warning", timeout=15, markup=False)
+        self._interrupted = said
+
+    @property
+    def desk(self) -> PlanDesk | None:
+        """Where the host is changed; None, which is told, where this console can only watch."""
+        if self._desk is None and self._operator is not None:
+            from console.ui.screens.plan_desk import PlanDesk
+
+            self._desk = PlanDesk(self, self._operator, self._glyphs)
+            self._desk.show_host(self._host)
+        if self._desk is None:
+            self.notify(ONLY_WATCHES, severity="warning", markup=False)
+        return self._desk
+
+    def action_profiles(self) -> None:
+        """Choose what is to run."""
+        if (desk := self.desk) is not None:
+            desk.open_profiles()
+
+    def action_restart(self) -> None:
+        """The plan of a restart of all that runs."""
+        if (desk := self.desk) is not None:
+            desk.restart()
+
+    def action_stop(self) -> None:
+        """The plan of an end of all that runs."""
+        if (desk := self.desk) is not None:
+            desk.stop()
+
+    def action_toggle_readonly(self) -> None:
+        """Allow no changes of the host, or allow them again."""
+        if (desk := self.desk) is not None:
+            desk.toggle_readonly()
+
+    # Handlers by name, because these screens and the log panes are imported after the first paint.
+
+    def on_profiles_screen_chosen(self, message: ProfilesScreen.Chosen) -> None:
+        if (desk := self.desk) is not None:
+            desk.switch(message.profile)
+
+    def on_plan_screen_begun(self, message: PlanScreen.Begun) -> None:
+        if (desk := self.desk) is not None:
+            desk.begin(message.plan, message.consent)
+
+    def on_plan_screen_left(self) -> None:
+        if (desk := self.desk) is not None:
+            desk.leave()
+
+    def on_plan_screen_abort_wanted(self) -> None:
+        if (desk := self.desk) is not None:
+            desk.abort()
+
+    def on_plan_screen_rollback_wanted(self, message: PlanScreen.RollbackWanted) -> None:
+        if (desk := self.desk) is not None:
+            desk.roll_back(message.profile)
 
     def on_log_pane_older_wanted(self, message: LogPane.OlderWanted) -> None:
         server = self.dashboard.server_of(message.pane)
@@ -182,6 +261,10 @@ class ConsoleApp(App[BaseException]):
     def _runner(self, action: str, target: DOMNode) -> Callable[[], object]:
         return lambda: self.run_worker(self.run_action(action, target), group="palette")
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """On other screens the keys of the dashboard's panes mean nothing."""
+        return action not in DASHBOARD_KEYS or len(self.screen_stack) == 1
+
     def action_help(self) -> None:
         """Show all keys."""
         self.push_screen(HelpScreen())
@@ -192,6 +275,8 @@ class ConsoleApp(App[BaseException]):
             self.pop_screen()
         elif self.screen.maximized is not None:
             self.screen.minimize()
+        elif self._desk is not None and self._desk.running:
+            self._desk.ask_to_leave(self.exit)
         else:
             self.exit()
 

@@ -22,9 +22,11 @@ class Key(NamedTuple):
     """In the footer."""
 
 
+DEPLOY = "Deployment"
 READ, FIND, TAKE = "Reading a log", "Finding in a log", "Taking lines along"
 FOLLOW = "Follow the end of the log, or stop."
 SEARCH = "Search a regular expression; escape: back."
+FINISH = "R finishes it, S undoes it."
 FILTER = "Lines that match; !… others; empty: all."
 
 EVERYWHERE = (
@@ -32,6 +34,10 @@ EVERYWHERE = (
     Key("quit", "q", "back_or_quit", "quit", "Back to the dashboard; from there, quit.", "Console", True),
     Key("palette", "ctrl+p", "command_palette", "palette", "Every action, by name.", "Console"),
     Key("theme", "T", "next_theme", "theme", "The next theme.", "Console"),
+    Key("profiles", "p", "profiles", "profiles", "Profiles: what runs, switch to another.", DEPLOY, True),
+    Key("restart", "R", "restart", "restart", "Restart all of what runs: plan first.", DEPLOY, True),
+    Key("stop", "S", "stop", "stop", "Stop what runs: plan first.", DEPLOY),
+    Key("readonly", "ctrl+o", "toggle_readonly", "read-only", "Allow no changes, or allow them.", DEPLOY),
     Key("next-pane", "tab", "app.focus_next", "next pane", "To the next pane.", "Panes", True),
     Key("previous-pane", "shift+tab", "app.focus_previous", "previous pane", "To the pane before.", "Panes"),
     Key("zoom", "z", "zoom", "zoom", "The focused pane alone, and back.", "Panes", True),
@@ -63,8 +69,8 @@ LOG = (
     Key("next-match", "n", "next_match", "next match", "The next match; after the last, the first.", FIND),
     Key("previous-match", "N", "previous_match", "previous match", "The match before.", FIND),
     Key("filter", "&", "filter", "filter", FILTER, FIND, True),
-    Key("level", "l", "next_level", "level", "All lines, warnings and errors, errors.", FIND, True),
-    Key("next-error", "e", "next_error", "next error", "The next error or fatal line.", FIND, True),
+    Key("level", "l", "next_level", "level", "All lines, warnings and errors, errors.", FIND),
+    Key("next-error", "e", "next_error", "errors", "The next error or fatal line.", FIND, True),
     Key("previous-error", "E", "previous_error", "previous error", "The error before.", FIND),
     Key("next-warning", "w", "next_warning", "next warning", "The next warning.", FIND),
     Key("previous-warning", "W", "previous_warning", "previous warning", "The warning before.", FIND),

@@ -29,8 +29,9 @@ class Demo(NamedTuple):
         return Path(self.said["folder"])
 
     def log(self, name: str) -> str:
-        """The log of a server, carriage returns and all."""
-        return (self.folder / "logs" / f"{name}.log").read_bytes().decode()
+        """The log of a server's last run, carriage returns and all."""
+        logs = self.folder.rglob(f"{name}.log")
+        return max(logs, key=lambda log: log.stat().st_mtime_ns).read_bytes().decode()
 
     def pids(self) -> list[int]:
         """Everything that lives with the demo's token in its environment, whoever started it."""

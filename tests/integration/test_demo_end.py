@@ -75,7 +75,7 @@ def test_a_stopped_server_is_killed(demo: Demo) -> None:
 async def test_a_server_that_was_launched_later_outlives_its_session_but_not_the_demo(demo: Demo) -> None:
     kill_decode(demo)
     server = f"{demo.said['python']} -m sglang.launch_server --model-path /m --tp 4 --base-gpu-id 4 --port 0"
-    launch = f"setsid {server} </dev/null >$DSV4_DEMO_FOLDER/logs/later.log 2>&1 & echo $!"
+    launch = f"setsid {server} </dev/null >$DSV4_DEMO_FOLDER/later.log 2>&1 & echo $!"
     async with demo.connect() as connection:
         done = await connection.run(launch, check=True)
     pid = int(str(done.stdout))

@@ -59,15 +59,16 @@ def frames() -> Frames:
 
 
 @pytest.fixture
-def agent(frames: Frames, clock: Clock) -> service.Agent:
+def agent(frames: Frames, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> service.Agent:
+    monkeypatch.setenv("DSV4_AGENT_STATE", str(tmp_path / "state"))
     options = {"interval": 1.0, "only_env": "DSV4_TEST=nobody"}
     return service.Agent(options, frames, clock=clock)  # type: ignore[arg-type] # the methods that are used
 
 
-def test_hello_comes_first_then_servers_and_a_sample(agent: service.Agent, frames: Frames) -> None:
+def test_hello_comes_first_then_servers_records_and_a_sample(agent: service.Agent, frames: Frames) -> None:
     agent.start()
     agent.step()
-    assert frames.kinds() == ["hello", "servers", "sample"]
+    assert frames.kinds() == ["hello", "servers", "records", "sample"]
     hello = frames.seen[0][0]
     assert hello["protocol"] == 1
     assert hello["python"]

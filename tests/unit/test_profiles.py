@@ -79,8 +79,9 @@ class TestShipped:
 
     def test_what_there_is(self, shipped: dict[str, Profile]) -> None:
         kinds = {name: profile.kind for name, profile in shipped.items()}
-        pairs = "pd-untuned pd-ll pd-ll128 pd-simple pd-nvfp4 pd-nvfp4-serial pd-mtp cpu-pd demo-pd"
-        singles = "tp4-untuned tp4-ll tp4-ll-mem70 tp8 tp4-ep4 cpu-single"
+        pairs = "pd-untuned pd-ll pd-ll128 pd-simple pd-nvfp4 pd-nvfp4-serial pd-mtp cpu-pd"
+        pairs += " demo-pd demo-ll demo-broken-flag demo-oom"
+        singles = "tp4-untuned tp4-ll tp4-ll-mem70 tp8 tp4-ep4 cpu-single demo-single demo-tp8"
         assert kinds == {
             **dict.fromkeys(pairs.split(), "pd"),
             **dict.fromkeys(singles.split(), "single"),
@@ -157,7 +158,10 @@ class TestShipped:
         assert graphs == {"prefill": None, "decode": 32}
 
     def test_experiments_say_how_they_fail(self, shipped: dict[str, Profile]) -> None:
-        assert {name for name, profile in shipped.items() if profile.known_failure} == {"tp4-ep4", "pd-ll128"}
+        assert {name for name, profile in shipped.items() if profile.known_failure} == {
+            *("tp4-ep4", "pd-ll128"),
+            *("demo-broken-flag", "demo-oom"),
+        }
 
     def test_versions(self, shipped: dict[str, Profile]) -> None:
         assert allows(shipped["pd-ll"].requires, "0.5.12") is False

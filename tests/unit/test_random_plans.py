@@ -151,9 +151,11 @@ async def act(host: ModelHost, action: dict[str, Any]) -> PlanResult | None:
                 await refuse_second(host)
             result = news if isinstance(news, PlanResult) else None
     except (Killed, ConsoleError):
-        host.connected = True
-        host.pass_time(2 * LOCK_LEFT_S)
+        pass
     host.faults.clear()
+    host.connected = True
+    # A lock whose console was lost, even while it gave it back, ends by itself.
+    host.pass_time(2 * LOCK_LEFT_S)
     return result
 
 

@@ -159,7 +159,7 @@ class TestMetrics:
     )
     async def test_no_page_and_why(self, reply: Reply | Exception, status: int | None, note: str) -> None:
         page = await Port({"/metrics": reply}).client.metrics(30000)
-        assert page == MetricsPage(status=status, note=note)
+        assert page == MetricsPage(status=status, note=note, refused=reply is REFUSED)
 
 
 class TestRouter:

@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from console.domain.throughput import Throughput
@@ -216,6 +217,107 @@ def test_plotext_is_imported_on_first_use_only() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+# Marks
+
+
+async def marked(
+    size: tuple[int, int], *marks: tuple[float, str], glyphs: Glyphs = UNICODE, gen: float = 100.0
+) -> list[str]:
+    """The chart over 300 s of a steady rate, with these marks."""
+    app = ChartApp(glyphs)
+    async with app.run_test(size=size) as pilot:
+        for second in range(301):
+            app.chart.update_throughput(at(second, gen, gen))
+        for time, text in marks:
+            app.chart.add_mark(time, text)
+        await pilot.pause()
+        return shown(app.chart)
+
+
+def column_of(time: float, width: int) -> int:
+    return int(time / 300.0 * (width - LABEL_WIDTH - 1))
+
+
+async def test_a_mark_is_a_line_behind_both_curves_and_its_text_beside_it() -> None:
+    lines = await marked((108, 15), (60.0, "switch pd-ll"), gen=600.0)
+    curves = plotted(lines[1:9])
+    column = column_of(60.0, 108)
+    assert column == 20
+    assert [row[column] for row in curves].count("┊") == len(curves) - 1
+    (row,) = [row for row in curves if "switch pd-ll" in row]
+    assert row.index("switch pd-ll") == column + 1
+    prompts = plotted(lines[10:-2])
+    assert "┊" in {row[column] for row in prompts}
+    assert "switch" not in "".join(prompts)
+    assert "┊" not in lines[-1] + lines[-2]
+    assert lines == await marked((108, 15), (60.0, "switch pd-ll"), gen=600.0)
+
+
+async def test_a_text_stands_left_of_its_line_where_the_right_has_no_room() -> None:
+    lines = await marked((108, 9), (299.0, "verified"))
+    assert any("verified┊" in row for row in lines)
+
+
+async def test_texts_never_run_into_each_other_and_every_line_stands() -> None:
+    times = [float(time) for time in range(100, 160, 3)]
+    lines = await marked((108, 9), *((time, f"bench C={index}") for index, time in enumerate(times)))
+    rows = plotted(lines[1:-2])
+    for column in {column_of(time, 108) for time in times}:
+        assert "┊" in "".join(row[column] for row in rows)
+    words = [word for row in rows for word in row.replace("bench C", "bench_C").split("┊") if "bench" in word]
+    assert words
+    assert all(word.count("bench") == 1 for word in words)
+
+
+async def test_a_text_never_covers_the_curve() -> None:
+    flat = await marked((108, 9), gen=100.0)
+    with_text = await marked((108, 9), (60.0, "switch"), (120.0, "x" * 200), gen=100.0)
+    for before, after in zip(plotted(flat[1:-2]), plotted(with_text[1:-2]), strict=True):
+        assert all(old in (" ", "\u2800", new) for old, new in zip(before, after, strict=True))
+    assert "xxx" not in "".join(with_text)
+
+
+async def test_a_mark_out_of_the_window_is_gone_and_one_of_now_is_at_the_edge() -> None:
+    lines = await marked((108, 9), (-1.0, "before"), (301.0, "after"))
+    rows = plotted(lines[1:-2])
+    assert "before" not in "".join(lines)
+    assert [row for row in rows if row.rstrip().endswith("after┊")]
+
+
+@pytest.mark.parametrize("size", [(80, 1), (80, 5)])
+async def test_in_a_sparkline_a_mark_is_a_tick(size: tuple[int, int]) -> None:
+    lines = await marked(size, (150.0, "switch pd-ll"))
+    assert lines[0].count("┊") == 1
+    recent = lines[0].split()[3]
+    assert recent.index("┊") == len(recent) // 2
+    assert "switch" not in "".join(lines)
+    assert [len(line) for line in lines] == [80] * len(lines)
+
+
+@pytest.mark.parametrize("size", [(100, 15), (80, 9), (80, 5), (80, 1)])
+async def test_marks_in_ascii_and_from_hosts(size: tuple[int, int]) -> None:
+    """G05: a text may hold anything."""
+    marks = ((30.0, "本番-switch"), (150.0, "\x1b[31m\u202e"), (200.0, "ok"))
+    for glyphs in (ASCII, UNICODE):
+        lines = await marked(size, *marks, glyphs=glyphs)
+        assert all(line.isprintable() and cell_len(line) == size[0] for line in lines)
+        assert glyphs is UNICODE or all(line.isascii() for line in lines)
+        assert (":" if glyphs is ASCII else "┊") in "".join(lines)
+
+
+async def test_a_mark_is_drawn_at_once() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(100, 15)) as pilot:
+        for second in range(100):
+            app.chart.update_throughput(at(second))
+        await pilot.pause()
+        assert "failed" not in "".join(shown(app.chart))
+        app.chart.add_mark(50.0, "failed")
+        app.chart.add_mark(50.0, "failed")
+        await pilot.pause()
+        assert "".join(shown(app.chart)).count("failed") == 1
 
 
 # Scales

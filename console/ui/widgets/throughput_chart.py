@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -11,6 +11,7 @@ from textual.strip import Strip
 from console.domain.series import Columns, Reading, Series, decimate, maxima
 from console.domain.throughput import Throughput
 
+from .chart_marks import Marks, over_curve, ticked
 from .line_view import LineView
 from .lines import Line, Span, fit_line, joined, spread, width_of
 from .meter import NA, UNICODE, Glyphs, rate, sparkline
@@ -58,6 +59,7 @@ class ThroughputChart(LineView):
         super().__init__(glyphs=glyphs, id=id, classes=classes)
         self._gen = Series(CAPACITY)
         self._prompt = Series(CAPACITY)
+        self._marks = Marks()
         self._latest: Throughput | None = None
         self._curves: list[Line] = []
         self._curves_for: object = None
@@ -69,6 +71,12 @@ class ThroughputChart(LineView):
         self._gen.append(reading.time, reading.gen_tok_s)
         self._prompt.append(reading.time, reading.prompt_tok_s)
         self._latest = reading
+        self.redraw()
+
+    def add_mark(self, time: float, text: str) -> None:
+        """Mark a moment with a word or two; `time` is on the clock of the readings (Throughput.time)."""
+        self._marks.add(time, text)
+        self._curves_for = None
         self.redraw()
 
     def redraw(self) -> None:
@@ -129,7 +137,8 @@ class ThroughputChart(LineView):
         columns = Columns(now - self.window_s, now, width)
         values = maxima(series.since(columns.start), columns)
         high = ceiling(max((value for value in values if value is not None), default=0.0), 1)
-        return (Span(sparkline(values, width, high, self.glyphs), tone),)
+        drawn = sparkline(values, width, high, self.glyphs)
+        return ticked(drawn, self._marks.within(columns), tone, self.glyphs)
 
     def _curves_now(self, now: float, width: int, height: int) -> list[Line]:
         asked_for = (width, height, self.window_s)
@@ -144,12 +153,17 @@ class ThroughputChart(LineView):
             decimate(series.since(columns.start), columns, BREAK_S) for series in (self._gen, self._prompt)
         )
         gen_rows, prompt_rows = rows_of(height)
+        marks = self._marks.within(columns)
         if not prompt_rows:
-            return curve(gen, columns, width, gen_rows, "role-decode", self.glyphs, time_axis=True)
-        return [
-            *curve(gen, columns, width, gen_rows, "role-decode", self.glyphs),
-            *curve(prompt, columns, width, prompt_rows, "role-prefill", self.glyphs, time_axis=True),
-        ]
+            drawn = curve(gen, columns, width, gen_rows, "role-decode", self.glyphs, time_axis=True)
+            return self._marked(drawn, marks, TIME_AXIS_ROWS)
+        upper = curve(gen, columns, width, gen_rows, "role-decode", self.glyphs)
+        lower = curve(prompt, columns, width, prompt_rows, "role-prefill", self.glyphs, time_axis=True)
+        return [*self._marked(upper, marks), *self._marked(lower, dict.fromkeys(marks, ""), TIME_AXIS_ROWS)]
+
+    def _marked(self, drawn: list[Line], marks: Mapping[int, str], axis_rows: int = 0) -> list[Line]:
+        above = len(drawn) - axis_rows
+        return [*over_curve(drawn[:above], marks, self.glyphs), *drawn[above:]]
 
 
 def rows_of(height: int) -> tuple[int, int]:

@@ -17,9 +17,8 @@ from typing import Any
 _MULTIPLIERS = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
-def parser_from(table: Path, prog: str | None = None) -> argparse.ArgumentParser:
-    """A parser of the table's flags. Like the real ones it takes unambiguous prefixes, and exits with 2."""
-    parser = argparse.ArgumentParser(prog=prog)
+def add_flags(parser: argparse.ArgumentParser, table: Path) -> None:
+    """Teach a parser the table's flags. Like the real ones it will take unambiguous prefixes."""
     for line in table.read_text().splitlines():
         options, dest, kind, default, choices = line.split("\t")
         parser.add_argument(
@@ -28,7 +27,6 @@ def parser_from(table: Path, prog: str | None = None) -> argparse.ArgumentParser
             default=json.loads(default),
             **_form(kind, json.loads(choices) if choices else None),
         )
-    return parser
 
 
 def _form(kind: str, choices: list[Any] | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from demohost.load import (
     load_at,
 )
 
+from sglang import nccl
 from sglang.memory import MemoryPlan
 from sglang.metrics import Metrics
 from sglang.server_args import ServerArgs
@@ -64,6 +65,7 @@ class Engine:
         self._now = now
         self._fractions: dict[str, float] = {}
         self._random = random.Random(args.port)
+        self._speed = nccl.decode_speed() if args.tp_size > 1 else 1.0
 
     @property
     def running(self) -> int:
@@ -79,7 +81,7 @@ class Engine:
     def tok_s_each(self) -> float:
         """Tokens a second that one running request gets; that of a lone one when there is none."""
         running = max(1, self.running)
-        return decode_tok_s(running, self._args.accept_length) / running
+        return self._speed * decode_tok_s(running, self._args.accept_length) / running
 
     @property
     def used_tokens(self) -> int:

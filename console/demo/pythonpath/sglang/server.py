@@ -44,7 +44,9 @@ def main(argv: Sequence[str]) -> None:
     try:
         plan = plan_memory(args, _held_by_others(folder, args))
     except DoesNotFitError as error:
-        _die_in_startup(log, error)
+        log.line(f"Load weight begin. avail mem={0.0:.2f} GB", rank=0)
+        time.sleep(scaled(1.0))
+        die_in_startup(log, error)
     children = Children(args.tp_size)
     lifeline.end_with_the_demo(folder, children.end)
     serving = Serving(folder, args, plan, children.ranks, log)
@@ -71,7 +73,11 @@ class Server:
         """Until SIGTERM. Returns the exit code."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._child_died)
         start_up = StartUp(self._serving)
-        await start_up.prepare()
+        try:
+            await start_up.prepare()
+        except DoesNotFitError as error:
+            self._children.end()
+            die_in_startup(self._log, error)
         async with contextlib.AsyncExitStack() as stack:
             try:
                 await self._listen(stack)
@@ -151,10 +157,8 @@ def _held_by_others(folder: Path, args: ServerArgs) -> float:
     return max(held, default=0.0)
 
 
-def _die_in_startup(log: ServerLog, error: DoesNotFitError) -> None:
-    """As a rank fails to start: a traceback of which only the first line has a prefix."""
-    log.line(f"Load weight begin. avail mem={0.0:.2f} GB", rank=0)
-    time.sleep(scaled(1.0))
+def die_in_startup(log: ServerLog, error: DoesNotFitError) -> None:
+    """As a rank fails to start: a traceback of which only the first line has a prefix. Does not come back."""
     log.line("Scheduler hit an exception: Traceback (most recent call last):", rank=0)
     log.raw(f"{error}\n\n")
     log.line("Received sigquit from a child process. It usually means the child failed.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from demohost.flags import parser_from
+from demohost.flags import add_flags
 
 ARCHITECTURE = "DeepseekV4ForCausalLM"
 CONTEXT_LENGTH = 1048576
@@ -16,6 +16,8 @@ MAX_RUNNING_REQUESTS = 256
 CHUNKED_PREFILL_SIZE = 8192
 DEFAULT_MEM_FRACTION = 0.83
 _DEFAULT_MAX_CAPTURED = 32
+_FLAGS = Path(__file__).with_name("server_flags.tsv")
+"""Read off the argument definitions of SGLang 0.5.23 (srt/arg_groups/fields)."""
 
 Role = Literal["single", "prefill", "decode"]
 
@@ -46,6 +48,11 @@ class ServerArgs(NamedTuple):
     resolved: dict[str, Any]
     command: tuple[str, ...]
 
+    @staticmethod
+    def add_cli_args(parser: argparse.ArgumentParser) -> None:
+        """Teach a parser all flags, as whoever only wants to check a command line does."""
+        add_flags(parser, _FLAGS)
+
     @property
     def mode(self) -> str:
         """The role in the words of --disaggregation-mode."""
@@ -68,12 +75,10 @@ class ServerArgs(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> ServerArgs:
-    """Read a command line. Prints usage on stderr and exits with 2 when it is wrong, as the real one does.
-
-    The table of flags was read off the argument definitions of SGLang 0.5.23 (srt/arg_groups/fields).
-    """
-    table = Path(__file__).with_name("server_flags.tsv")
-    given = parser_from(table, prog="sglang serve").parse_args(argv)
+    """Read a command line. Prints usage on stderr and exits with 2 when it is wrong, as the real one does."""
+    parser = argparse.ArgumentParser(prog="sglang serve")
+    ServerArgs.add_cli_args(parser)
+    given = parser.parse_args(argv)
     _resolve(given)
     accept_length, draft_tokens = _speculation(given)
     return ServerArgs(

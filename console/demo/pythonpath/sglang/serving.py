@@ -34,7 +34,9 @@ class Serving:
         self.metrics = Metrics(args.engine_type, args.served_model_name)
         self.engine = Engine(args, plan, self.metrics, now)
         self.reporter = Reporter(args, plan, self.engine, log, now)
-        self._folder, self._ranks = folder, ranks
+        self.ranks = ranks
+        """The pid of each rank."""
+        self._folder = folder
         self._peers = Peers(folder, args, log)
 
     @property
@@ -70,7 +72,7 @@ class Serving:
                 start_ticks=state.start_ticks(pid) or 0,
                 role=self.args.role,
                 gpus=self.args.gpus,
-                ranks=self._ranks,
+                ranks=self.ranks,
                 phase=phase,
                 intensity=self.engine.intensity if intensity is None else intensity,
                 warmth=self.engine.warmth,

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from demohost.clock import start_s
 
+from sglang import nccl
 from sglang.log import ServerLog, progress_bar, timing
+from sglang.memory import DECODE_CAPTURE, PREFILL_CAPTURE, CaptureAdvice, check_capture
 from sglang.server_args import ARCHITECTURE, PAGE_SIZE, ServerArgs
 from sglang.serving import Serving
 
@@ -27,6 +29,7 @@ class _Capture(NamedTuple):
     sizes: tuple[int, ...]
     label: str
     setting: str
+    advice: CaptureAdvice
     captured: str = ""
 
 
@@ -39,7 +42,7 @@ class StartUp:
         self._free_gb = self._plan.free_gb
 
     async def prepare(self) -> None:
-        """Everything that comes before the port is opened."""
+        """Everything that comes before the port is opened. Raises DoesNotFitError."""
         began = time.monotonic()
         await self._init_parallel()
         await self._load_weights()
@@ -70,15 +73,22 @@ class StartUp:
     async def _init_parallel(self) -> None:
         began = time.monotonic()
         self._each_rank("Init parallel begin.")
-        self._log.line("sglang is using nccl==2.28.9", rank=0)
+        self._log.line(f"sglang is using nccl=={nccl.VERSION}", rank=0)
+        if self._args.tp_size > 1:
+            self._tell_nccl()
         await _take(_SHARES["init"])
         self._each_rank(f"Init parallel ends. elapsed={time.monotonic() - began:.2f} s")
-        if self._args.tp_size > 2:
+        if self._args.tp_size > 2 and not self._args.resolved["disable_custom_all_reduce"]:
             self._log.line(
                 "CustomAllreduce is disabled because it's not supported on more than two PCIe-only GPUs. "
                 "To silence this warning, specify disable_custom_all_reduce=True explicitly.",
                 rank=0,
             )
+
+    def _tell_nccl(self) -> None:
+        for rank, pid in enumerate(self._serving.ranks):
+            for line in nccl.lines(rank, pid):
+                self._log.raw(f"{line}\n")
 
     async def _load_weights(self) -> None:
         began = time.monotonic()
@@ -149,6 +159,7 @@ class StartUp:
             label = f"Capturing {capture.label}={size} avail_mem={free_gb:.2f} GB)"
             held = self._plan.mib(graphs=done / len(sizes))
             self._serving.publish("capturing", held, 0.5)
+            check_capture(capture.advice, self._free_gb)
             for drawn in (done, done + 1):
                 self._log.raw("\r" + progress_bar(label, drawn, len(sizes), time.monotonic() - began))
                 await _take(_SHARES["capture"] / len(sizes) / 2)
@@ -200,10 +211,12 @@ def announce(args: ServerArgs, log: ServerLog) -> None:
 def _capture_of(args: ServerArgs) -> _Capture:
     if args.role == "prefill":
         setting = f"backend=breakable, num_tokens={list(_PREFILL_SIZES)}"
-        return _Capture("target prefill", _PREFILL_SIZES, "num tokens (num_tokens", setting)
+        label = "num tokens (num_tokens"
+        return _Capture("target prefill", _PREFILL_SIZES, label, setting, PREFILL_CAPTURE)
     name = "target verify" if args.speculates else "target decode"
     setting = f"backend=full, num_tokens_per_req={max(1, args.draft_tokens)}"
-    return _Capture(name, args.graph_sizes, "batches (bs", setting, f"bs={list(args.graph_sizes)}, ")
+    captured = f"bs={list(args.graph_sizes)}, "
+    return _Capture(name, args.graph_sizes, "batches (bs", setting, DECODE_CAPTURE, captured)
 
 
 async def _take(share: float) -> None:

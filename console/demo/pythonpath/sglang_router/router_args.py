@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from demohost.flags import parser_from
+from demohost.flags import add_flags
+
+_FLAGS = Path(__file__).with_name("router_flags.tsv")
+"""Read off the parser of sglang_router 0.3.2 (router_args.py)."""
 
 WorkerType = Literal["prefill", "decode", "regular"]
 
@@ -37,6 +41,11 @@ class RouterArgs(NamedTuple):
     """Consecutive failures that open a worker's circuit; None when the breaker is off."""
     breaker_open_s: float
 
+    @staticmethod
+    def add_cli_args(parser: argparse.ArgumentParser) -> None:
+        """Teach a parser all flags."""
+        add_flags(parser, _FLAGS)
+
     @property
     def pairs(self) -> bool:
         """Does it route to prefill and decode?"""
@@ -44,11 +53,9 @@ class RouterArgs(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> RouterArgs:
-    """Read a command line. Prints usage on stderr and exits with 2 when it is wrong.
-
-    The table of flags was read off the parser of sglang_router 0.3.2 (router_args.py).
-    """
-    parser = parser_from(Path(__file__).with_name("router_flags.tsv"))
+    """Read a command line. Prints usage on stderr and exits with 2 when it is wrong."""
+    parser = argparse.ArgumentParser()
+    RouterArgs.add_cli_args(parser)
     given = parser.parse_args(argv)
     prefill = [_prefill(values) for values in given.prefill or ()]
     decode = [WorkerAddress(values[0], "decode") for values in given.decode or ()]

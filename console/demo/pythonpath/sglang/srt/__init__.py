@@ -1,0 +1,1 @@
+"""Where SGLang keeps its runtime: the import paths that others rely on."""

@@ -1,0 +1,3 @@
+"""SGLang's own place for the arguments of a server."""
+
+from sglang.server_args import ServerArgs as ServerArgs
