@@ -20,6 +20,7 @@ def view(given: Given) -> None:
     target = choose(given)
     require_terminal()
     # Textual takes 200 ms to import, which no other verb should pay.
+    from console.cli.operator import TargetOperator
     from console.ui.app import ConsoleApp
     from console.ui.keymap import ids
     from console.ui.themes import DEFAULT_THEME, load_themes, native_colours
@@ -37,6 +38,7 @@ def view(given: Given) -> None:
         notices=notices,
         native_colours=native_colours(os.environ),
         source=watch,
+        operator=TargetOperator(target, watch),
     )
     error = app.run()
     if error is not None:

@@ -147,6 +147,9 @@ class HostOperator:
     def _begin(self, plan: Plan, fallback: str | None) -> PlanExecution:
         records = self._control.records()
         runs = records.of_deployment() if plan.verb == "resume" else ()
+        before = records.deployment
+        if fallback is None and before is not None and before.stage == "up":
+            fallback = before.profile.name
         return PlanExecution(
             self._control,
             plan,

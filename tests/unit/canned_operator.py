@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 from textual.pilot import Pilot
-from textual.widgets import Button
 
 from console.domain.errors import ConsoleError, NotRunning, ReadOnly
 from console.domain.host_view import HostView
@@ -23,6 +22,7 @@ from console.domain.run_record import Process
 from console.profiles import Folders, load_profile
 from console.ui.app import ConsoleApp
 from console.ui.themes import DEFAULT_THEME, load_themes
+from console.ui.widgets.choices import Choices
 from console.ui.widgets.line_view import LineView
 from console.ui.widgets.lines import plain
 from console.ui.widgets.meter import UNICODE, Glyphs
@@ -234,9 +234,8 @@ class Seat:
     def said(self) -> str:
         """What the views of this screen say in full, scrolled or not, and the buttons."""
         views = [plain(line) for view in self.app.screen.query(LineView) for line in view.shown]
-        buttons = [str(button.label) for button in self.app.screen.query(Button) if button.display]
         titles = [str(view.border_title or "") for view in self.app.screen.query("*")]
-        return " ".join(" ".join([*titles, *views, *buttons]).split())
+        return " ".join(" ".join([*titles, *views]).split())
 
     def told(self) -> list[str]:
         """The notices."""
@@ -244,8 +243,10 @@ class Seat:
 
     def buttons(self) -> list[str]:
         """What can be pressed, the one with the focus in brackets."""
-        able = [button for button in self.app.screen.query(Button) if button.display and not button.disabled]
-        return [f"[{button.label}]" if button.has_focus else str(button.label) for button in able]
+        row = self.app.screen.query_one(Choices)
+        marked = row.choices[row.marked] if row.has_focus else None
+        able = [choice for choice in row.choices if choice.able]
+        return [f"[{choice.label}]" if choice is marked else choice.label for choice in able]
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from console.domain.errors import ConnectionLost, ReadOnly
@@ -15,6 +16,7 @@ from console.domain.run_record import DeploymentRecord, Difference, HostRecords,
 from console.ui.app import ConsoleApp
 from console.ui.screens.confirm import ConfirmScreen
 from console.ui.screens.plan import PlanScreen
+from console.ui.widgets.choices import Choices
 from console.ui.widgets.lines import plain
 from console.ui.widgets.meter import ASCII
 from console.ui.widgets.paragraphs import ParagraphView
@@ -79,6 +81,32 @@ async def test_cancel_has_the_focus_and_enter_changes_nothing(key: str, verb: st
         await it.press("enter")
         assert it.app.screen is it.app.dashboard
         assert it.operator.executed == []
+
+
+async def test_keys_act_in_the_order_in_which_they_are_pressed_however_fast() -> None:
+    async with seat() as it:
+        await planned(it)
+        for key in ("right", "left", "enter"):
+            it.app.post_message(events.Key(key, None))
+        await it.until(lambda: it.app.screen is it.app.dashboard, "cancel was not pressed")
+        await planned(it)
+        for key in ("tab", "enter"):
+            it.app.post_message(events.Key(key, None))
+        await it.until(lambda: it.operator.executed, "it has not begun")
+        assert len(it.operator.executed) == 1
+
+
+async def test_a_click_gives_an_answer_that_can_be_given() -> None:
+    operator = CannedOperator()
+    operator.readonly = True
+    async with seat(operator) as it:
+        await planned(it)
+        await it.pilot.click(Choices, offset=(18, 0))
+        assert isinstance(it.app.screen, PlanScreen)
+        operator.readonly = False
+        await it.until(lambda: it.buttons() == ["[Cancel]", "Restart"], "the button is not back")
+        await it.pilot.click(Choices, offset=(18, 0))
+        await it.until(lambda: operator.executed, "it has not begun")
 
 
 async def test_a_cancelled_switch_comes_back_to_the_picker() -> None:

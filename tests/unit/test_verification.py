@@ -394,7 +394,7 @@ class TestVerify:
             ("run-decode", "CUDA_DEVICE_ORDER"),
             ("run-decode", re.escape("NCCL LL")),
             ("run-prefill", "CUDA_DEVICE_ORDER"),
-            ("run-prefill", "NCCL LL"),
+            ("run-prefill", re.escape("NCCL LL")),
         ]
 
     async def test_a_difference_names_its_server(self) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Button
 
+from console.ui.widgets.choices import Choice, Choices
 from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.paragraphs import Paragraph, ParagraphView, clean
 from console.ui.widgets.prompt_line import PromptLine, Question
@@ -24,11 +24,9 @@ class ConfirmScreen(ModalScreen[bool]):
     With `typed` there are no buttons: that word must be typed, and an empty line cancels.
     """
 
-    AUTO_FOCUS = "#no"
+    AUTO_FOCUS = "Choices"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel", show=False),
-        Binding("left,up", "app.focus_previous", show=False),
-        Binding("right,down", "app.focus_next", show=False),
         Binding("pageup", "scroll(-1)", show=False),
         Binding("pagedown", "scroll(1)", show=False),
     ]
@@ -59,9 +57,7 @@ class ConfirmScreen(ModalScreen[bool]):
             if self._typed is not None:
                 yield PromptLine(glyphs=self._glyphs)
             else:
-                with Horizontal(classes="buttons"):
-                    yield Button(Text(self._no), id="no", compact=True)
-                    yield Button(Text(clean(self._yes, self._glyphs)), id="yes", compact=True)
+                yield Choices((Choice(self._no), Choice(self._yes)), glyphs=self._glyphs)
 
     def on_mount(self) -> None:
         if self._typed is not None:
@@ -83,9 +79,10 @@ class ConfirmScreen(ModalScreen[bool]):
         if self._typed is not None:
             self.query_one(PromptLine).press(event)
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        self.dismiss(event.button.id == "yes")
+    @on(Choices.Chosen)
+    def _chosen(self, message: Choices.Chosen) -> None:
+        message.stop()
+        self.dismiss(message.index == 1)
 
     def action_cancel(self) -> None:
         """The harmless answer."""

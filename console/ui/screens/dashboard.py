@@ -13,11 +13,13 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
+from console.domain.deployment import observed
 from console.domain.diagnosis import judge
 from console.domain.gpu import NO_GPUS, GpuReport, Sample
 from console.domain.host_view import HostView
 from console.domain.observation import LogUpdate, ServerKey, Servers, Update
 from console.domain.ownership import gpu_owners
+from console.domain.run_record import HostRecords, PlanRecord
 from console.domain.throughput import Throughput
 from console.ui.widgets.gpu_panel import GpuPanel
 from console.ui.widgets.line_view import LineView
@@ -58,6 +60,8 @@ class Dashboard(Screen[None]):
         self._servers = Servers(looked=False)
         self._host = HostView(name="")
         self._deck: LogDeck | None = None
+        self._records: HostRecords | None = None
+        self._rated_at = 0.0
 
     def compose(self) -> ComposeResult:
         yield StatusBar(glyphs=self._glyphs, id="status")
@@ -101,7 +105,10 @@ class Dashboard(Screen[None]):
                 await self._show_servers(update)
             case LogUpdate():
                 self.deck.show_log(update)
+            case HostRecords():
+                self._show_records(update)
             case Throughput():
+                self._rated_at = update.time
                 self.query_one(ThroughputChart).note = update.note
                 self.query_one(ThroughputChart).update_throughput(update)
 
@@ -146,13 +153,24 @@ class Dashboard(Screen[None]):
         if grown:
             self._lay_out()
 
+    def _show_records(self, records: HostRecords) -> None:
+        before, self._records = self._records, records
+        if before is not None and (mark := plan_mark(before.plan, records.plan)) is not None:
+            self.query_one(ThroughputChart).add_mark(self._rated_at, mark)
+            self.deck.add_mark(mark)
+        self._judge()
+
     def _show_gpus(self) -> None:
         processes = [view.process for view in self._servers.views if view.state != "gone"]
         self.query_one(GpuPanel).update_report(self._report, gpu_owners(self._report, processes))
 
     def _judge(self) -> None:
+        records, views = self._records or HostRecords(), self._servers.views
+        offset_s = self._host.utc_offset_s or 0.0
+        deployment = observed(views, records, report=self._report, utc_offset_s=offset_s)
+        self.query_one(StatusBar).update_deployment(deployment, records)
         if self._servers.looked:
-            self.query_one(VerdictLine).update_verdict(judge(self._servers.views, self._report))
+            self.query_one(VerdictLine).update_verdict(judge(views, self._report, deployment))
 
     def on_resize(self, event: events.Resize) -> None:
         self._lay_out()
@@ -212,6 +230,14 @@ class Dashboard(Screen[None]):
         chart = self.query_one(ThroughputChart)
         index = WINDOWS_S.index(chart.window_s) if chart.window_s in WINDOWS_S else -1
         chart.window_s = WINDOWS_S[(index + 1) % len(WINDOWS_S)]
+
+
+def plan_mark(before: PlanRecord | None, now: PlanRecord | None) -> str | None:
+    """The words for what happened between two looks at the plan under way; None: nothing."""
+    if now is None or (before is not None and (before.id, before.state) == (now.id, now.state)):
+        return None
+    what = now.verb if now.profile is None else f"{now.verb} {now.profile}"
+    return what if now.state == "running" else f"{what} {now.state}"
 
 
 def rows_of(height: int, *, wide: bool, tall: bool, gpus: int, servers: int) -> Mapping[str, int]:

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Collection
 from typing import ClassVar
 
-from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal
+from textual.containers import Container
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Button, Footer
+from textual.widgets import Footer
 
 from console.domain.errors import ConsoleError
 from console.domain.host_view import HostView
@@ -23,8 +22,9 @@ from console.domain.preflight import Check, refused
 from console.domain.run_record import Process
 from console.ui.screens.confirm import ConfirmScreen
 from console.ui.widgets.check_list import check_paragraphs, check_title
+from console.ui.widgets.choices import Choice, Choices
 from console.ui.widgets.meter import Glyphs
-from console.ui.widgets.paragraphs import Paragraph, ParagraphView, clean
+from console.ui.widgets.paragraphs import Paragraph, ParagraphView
 from console.ui.widgets.plan_heading import foreign_paragraphs, plan_heading
 from console.ui.widgets.plan_result import result_paragraphs
 from console.ui.widgets.plan_steps import carried_out, is_step, planned, steps_title
@@ -43,13 +43,11 @@ LOOKING = "the preflight is still looking"
 class PlanScreen(Screen[None]):
     """Shows a plan and, once it has begun, its progress; says with messages what is wanted."""
 
-    AUTO_FOCUS = "#first"
+    AUTO_FOCUS = "Choices"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", "back"),
         Binding("escape", "cancel", show=False),
         Binding("escape", "abort", "abort"),
-        Binding("left", "button(-1)", show=False),
-        Binding("right", "button(1)", show=False),
         Binding("up", "scroll_steps(-1)", show=False),
         Binding("down", "scroll_steps(1)", show=False),
         Binding("pageup", "page_steps(-1)", show=False),
@@ -104,9 +102,7 @@ class PlanScreen(Screen[None]):
             yield ParagraphView(glyphs=self._glyphs, id="plan-side")
             yield ParagraphView(glyphs=self._glyphs, id="plan-steps")
         yield _unfocused(ParagraphView(glyphs=self._glyphs, id="plan-note"))
-        with Horizontal(classes="buttons"):
-            yield Button(Text("Cancel"), id="first", compact=True)
-            yield Button(Text(self._verb), id="second", compact=True)
+        yield Choices(glyphs=self._glyphs, id="plan-choices")
         yield Footer(show_command_palette=False)
 
     @property
@@ -142,7 +138,7 @@ class PlanScreen(Screen[None]):
             return
         self.refresh_state()
         if began or not progress.running:
-            self.query_one("#first").focus()
+            self.query_one(Choices).focus()
         if progress.result is not None or progress.error is not None:
             self.query_one("#plan-side").scroll_home(animate=False)
 
@@ -165,7 +161,7 @@ class PlanScreen(Screen[None]):
             steps.show(carried_out(self._progress, now, self._glyphs))
             self._follow(steps, self._progress)
         self.query_one("#plan-note", ParagraphView).show(self._note())
-        self._show_buttons()
+        self.query_one(Choices).offer(self._choices())
         self.set_class(self._progress is not None and self._progress.running, "-running")
         self.set_class(self._progress is not None and not self._progress.running, "-ended")
         self.refresh_bindings()
@@ -210,30 +206,22 @@ class PlanScreen(Screen[None]):
         subjects = ", ".join(check.subject for check in refused(self._checks))
         return f"the preflight refuses {subjects}" if subjects else None
 
-    def _show_buttons(self) -> None:
-        first, second = self.query_one("#first", Button), self.query_one("#second", Button)
+    def _choices(self) -> tuple[Choice, ...]:
         progress = self._progress
-        rollback = progress.result.rollback if progress and progress.result else None
         if progress is None:
-            labels, can = ("Cancel", self._verb), self._why_not() is None
-        elif progress.running:
-            labels, can = ("Leave it running", "Abort"), progress.aborting is None
-        else:
-            labels, can = ("Close", f"Roll back to {rollback}"), True
-            second.display = rollback is not None
-        for button, label in zip((first, second), labels, strict=True):
-            _relabel(button, clean(label, self._glyphs))
-        second.disabled = not can
-        if self.focused is None and self.app.screen is self:
-            first.focus()
+            return (Choice("Cancel"), Choice(self._verb, self._why_not() is None))
+        if progress.running:
+            return (Choice("Leave it running"), Choice("Abort", progress.aborting is None))
+        rollback = progress.result.rollback if progress.result else None
+        return (Choice("Close"), *([Choice(f"Roll back to {rollback}")] if rollback else []))
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "-beside")
         self.set_class(event.size.height >= TALL, "-tall")
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if event.button.id == "first":
+    @on(Choices.Chosen)
+    def _chosen(self, message: Choices.Chosen) -> None:
+        if message.index == 0:
             self.action_leave()
         elif self._progress is None:
             self._confirm_foreign()
@@ -299,12 +287,6 @@ class PlanScreen(Screen[None]):
         """Close the screen; what has begun goes on."""
         self.post_message(self.Left())
 
-    def action_button(self, steps: int) -> None:
-        """To the next button that can be pressed."""
-        able = [button for button in self.query(Button) if button.display and not button.disabled]
-        index = able.index(self.focused) if self.focused in able else -steps
-        able[min(max(0, index + steps), len(able) - 1)].focus()
-
     def action_scroll_steps(self, rows: int) -> None:
         """The steps, while a button has the focus."""
         self.query_one("#plan-steps").scroll_relative(y=rows, animate=False)
@@ -318,10 +300,3 @@ class PlanScreen(Screen[None]):
 def _unfocused(view: ParagraphView) -> ParagraphView:
     view.can_focus = False
     return view
-
-
-def _relabel(button: Button, label: str) -> None:
-    if str(button.label) != label:
-        button.label = Text(label)
-        # A label does not ask for the room that it needs.
-        button.refresh(layout=True)

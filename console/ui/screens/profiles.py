@@ -90,7 +90,10 @@ class ProfilesScreen(Screen[None]):
             self.query_one(StatusBar).update_host(view)
 
     def on_screen_resume(self) -> None:
-        self._entries = self._operator.profiles()
+        try:
+            self._entries = self._operator.profiles()
+        except ConsoleError as error:
+            self.notify(str(error), severity="warning", markup=False)
         interrupted = self._operator.interrupted()
         note = [Paragraph(f"{interrupted}. {FINISH}", "warning", head=WARNS)] if interrupted else []
         self.query_one("#profiles-note", ParagraphView).show(note)

@@ -20,8 +20,8 @@ from .paragraphs import SCROLL_BAR, clean
 EXPERIMENTAL = "experimental"
 NEVER = "never launched here"
 MARK_WIDTH = 9
-LAST_WIDTH = 32
-"""Cells of `verified after 38 s, 2h14m ago`; other columns give way to it."""
+LAST_WIDTH = 28
+"""Cells of how it did last, to which other columns give way."""
 
 
 class ProfileList(LineView, can_focus=True):
