@@ -90,15 +90,15 @@ class TargetWatch:
 
     async def older(self, server: ServerKey, before: int) -> OlderLines:
         """See HostWatch."""
-        return await self._begun().older(server, before)
+        return await self._begun().logs.older(server, before)
 
     def search(self, server: ServerKey, search: HostSearch) -> AsyncGenerator[HostMatches, None]:
         """See HostWatch."""
-        return self._begun().search(server, search)
+        return self._begun().logs.search(server, search)
 
     def cut_line(self, server: ServerKey, number: int) -> AsyncGenerator[bytes, None]:
         """See HostWatch."""
-        return self._begun().cut_line(server, number)
+        return self._begun().logs.cut_line(server, number)
 
     @property
     def begun(self) -> HostWatch | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from .command_line import command_line, router_command_line
 from .profile import Profile, RouterSpec, ServerSpec, router_environment, server_environment
+from .secrets import BLOT, is_secret
 from .server import Role
 from .sglang_flags import FlagNote
 
@@ -79,14 +80,28 @@ def _tools_first(environment: dict[str, str], python: str) -> dict[str, str]:
 
 
 def in_shell(launch: Launch, log: str) -> str:
-    """The command that does by hand what the agent does: its own session, its own log, no stdin."""
+    """The command that does by hand what the agent does: its own session, its own log, no stdin.
+
+    It is shown, so keys and passwords in it are blotted out.
+    """
     python = launch.argv[0]
     folder = python.rpartition("/")[0]
     path = [f"PATH={shlex.quote(folder)}:$PATH"] if folder and "PATH" not in launch.environment else []
-    variables = [f"{name}={shlex.quote(value)}" for name, value in launch.environment.items()]
+    variables = [
+        f"{name}={BLOT if is_secret(name) else shlex.quote(value)}"
+        for name, value in launch.environment.items()
+    ]
     sudo = ["sudo", "-n"] if launch.sudo else []
-    words = [*sudo, "env", *path, *variables, *map(shlex.quote, launch.argv)]
+    words = [*sudo, "env", *path, *variables, *_shown(launch.argv)]
     return f"setsid {' '.join(words)} </dev/null >{_in_home(log)} 2>&1 &"
+
+
+def _shown(words: Iterable[str]) -> Iterator[str]:
+    """Quoted; what follows on a flag that names a secret is blotted out."""
+    secret = False
+    for word in words:
+        yield BLOT if secret else shlex.quote(word)
+        secret = word.startswith("--") and is_secret(word)
 
 
 def _in_home(path: str) -> str:

@@ -149,7 +149,7 @@ def decode(header: bytes, body: bytes) -> Frame:
     """One frame as a value. Raises AgentFailed when it is not one of ours."""
     try:
         kind = _TYPES[msgspec.json.decode(header, type=_Kind).kind]
-        frame = msgspec.json.decode(header, type=kind)
+        frame = _records(header) if kind is HostRecords else msgspec.json.decode(header, type=kind)
     except (msgspec.DecodeError, KeyError) as error:
         raise AgentFailed(
             "the agent sent a frame that this console does not understand",
@@ -157,6 +157,14 @@ def decode(header: bytes, body: bytes) -> Frame:
             next_step="report this with the output of `dsv4-console --version`",
         ) from error
     return msgspec.structs.replace(frame, data=body) if isinstance(frame, LogBytes | Page) else frame
+
+
+def _records(header: bytes) -> HostRecords:
+    """Other versions of the console write records too: what cannot be read is no reason to lose the link."""
+    try:
+        return msgspec.json.decode(header, type=HostRecords)
+    except msgspec.ValidationError as error:
+        return HostRecords(note=f"what is kept on this host was written by another version: {error}")
 
 
 class FrameBuffer:

@@ -16,13 +16,11 @@ from typing import Literal
 from console.domain.errors import ConnectionLost, HostError, HostRefused, Locked
 from console.domain.plan import GONE_S, Plan, Step, StepKind
 from console.domain.plan_progress import PlanEvent, PlanResult, StepEvent
-from console.domain.preflight import Check, refused
-from console.domain.run_record import DeploymentRecord, RunRecord, Verification
-from console.services import starting
+from console.domain.run_record import DeploymentRecord, RunRecord
 from console.services.deployment_keeping import DeploymentKeeping
-from console.services.ending import end, see_free, see_gone
 from console.services.host_control import HostControl
 from console.services.step_failure import Aborted, StepFailed
+from console.services.step_work import StepWork, in_words
 
 ENDING: tuple[StepKind, ...] = ("drain", "stop", "gone", "free")
 STARTING: tuple[StepKind, ...] = ("launch", "ready", "router")
@@ -52,12 +50,10 @@ class PlanExecution:
         profile that can be gone back to when this fails."""
         self._control = control
         self._plan = plan
-        self._keeping = DeploymentKeeping(control, plan, deployment, runs)
+        self._work = StepWork(control, plan, DeploymentKeeping(control, plan, deployment, runs))
         self._fallback = fallback
         self._aborted = asyncio.Event()
-        self._checks: tuple[Check, ...] = ()
         self._kind: StepKind = "preflight"
-        self._touched = False
         self._engine_s = 0.0
 
     def abort(self) -> str:
@@ -76,7 +72,7 @@ class PlanExecution:
         begun = self._control.now()
         await self._control.lock(self._plan.title)
         try:
-            await self._persistently(self._keeping.began)
+            await self._persistently(self._work.keeping.began)
             failure: _Failure | None = None
             try:
                 async with aclosing(self._steps()) as steps:
@@ -91,7 +87,7 @@ class PlanExecution:
                         yield event
                         left = event.text if event.kind == "failed" else ""
             result = self._result(failure, left, self._control.now() - begun)
-            await self._persistently(lambda: self._keeping.finish(result))
+            await self._persistently(lambda: self._work.keeping.finish(result))
         finally:
             # Where this does not end in order, the plan stays recorded as under way, and nobody's.
             with contextlib.suppress(HostError):
@@ -103,7 +99,7 @@ class PlanExecution:
             if self._aborted.is_set() and step.kind not in ENDING:
                 raise Aborted
             self._kind = step.kind
-            await self._persistently(functools.partial(self._keeping.at, index))
+            await self._persistently(functools.partial(self._work.keeping.at, index))
             async with aclosing(self._one_step(index, step)) as events:
                 async for event in events:
                     yield event
@@ -145,7 +141,7 @@ class PlanExecution:
     async def _again_after_loss(self, step: Step) -> AsyncGenerator[str, None]:
         while True:
             try:
-                async with aclosing(self._carried_out(step)) as said:
+                async with aclosing(self._work.of(step)) as said:
                     async for text in said:
                         yield text
                 return
@@ -175,106 +171,9 @@ class PlanExecution:
             except ConnectionLost:
                 await self._control.reconnected()
 
-    async def _carried_out(self, step: Step) -> AsyncGenerator[str, None]:
-        """What the step does; each is written so that it can be begun again."""
-        async with aclosing(self._work(step)) as said:
-            async for text in said:
-                yield text
-
-    def _work(self, step: Step) -> AsyncGenerator[str, None]:
-        match step.kind:
-            case "preflight":
-                return self._preflight()
-            case "drain" | "stop":
-                return self._end(step)
-            case "gone":
-                return see_gone(self._control, step)
-            case "free":
-                return self._free(step)
-            case "launch":
-                return self._launch(step)
-            case "ready":
-                return self._ready(step)
-            case "router":
-                return self._router(step)
-            case "prove":
-                return self._prove(step)
-            case "verify":
-                return self._verify(step)
-            case "record":
-                return self._record()
-
-    async def _preflight(self) -> AsyncGenerator[str, None]:
-        self._checks = await self._control.preflight(self._plan)
-        if found := refused(self._checks):
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise StepFailed(found[0].sentence + more, found[0].next)
-        warnings = sum(check.outcome == "warning" for check in self._checks)
-        yield (
-            f"{len(self._checks)} checks, {warnings} warnings" if warnings else f"{len(self._checks)} checks"
-        )
-
-    async def _end(self, step: Step) -> AsyncGenerator[str, None]:
-        self._touched = True
-        await self._keeping.ending(step)
-        async with aclosing(end(self._control, step.targets, step.limit_s - GONE_S)) as said:
-            async for text in said:
-                yield text
-
-    async def _free(self, step: Step) -> AsyncGenerator[str, None]:
-        async with aclosing(see_free(self._control, step)) as said:
-            async for text in said:
-                yield text
-        await self._keeping.ended(step)
-
-    async def _launch(self, step: Step) -> AsyncGenerator[str, None]:
-        self._touched = True
-        for position, launch in enumerate(step.launches):
-            if position and step.launches[position - 1].role == "prefill":
-                await starting.pause_after_prefill(self._control)
-            run = await self._keeping.launch(launch)
-            yield f"{launch.name} is pid {run.pid}, its log {run.log}"
-
-    async def _ready(self, step: Step) -> AsyncGenerator[str, None]:
-        assert self._plan.profile is not None
-        runs = [self._keeping.runs[launch.name] for launch in step.launches]
-        async with aclosing(starting.wait_ready(self._control, runs, self._plan.profile.limits)) as said:
-            async for text in said:
-                yield text
-
-    async def _router(self, step: Step) -> AsyncGenerator[str, None]:
-        assert self._plan.profile is not None
-        run = self._keeping.runs["router"]
-        workers = len(self._plan.profile.servers)
-        async with aclosing(starting.wait_router(self._control, run, workers, step)) as said:
-            async for text in said:
-                yield text
-
-    async def _prove(self, step: Step) -> AsyncGenerator[str, None]:
-        assert self._plan.profile is not None
-        proof = await self._control.prove(self._plan.profile, step.limit_s)
-        await self._keeping.proven(proof)
-        if not proof.passed:
-            raise StepFailed(proof.sentence)
-        yield proof.sentence
-
-    async def _verify(self, step: Step) -> AsyncGenerator[str, None]:
-        assert self._plan.profile is not None
-        runs = [self._keeping.runs[launch.name] for launch in step.launches]
-        verification = await self._control.verify(self._plan.profile, runs)
-        await self._keeping.verified(verification)
-        yield in_words(verification)
-
-    async def _record(self) -> AsyncGenerator[str, None]:
-        if self._plan.launches:
-            for run in self._keeping.runs.values():
-                starting.refuse_ended(self._control, run)
-            await self._keeping.up()
-        yield "recorded"
-
     async def _clean_up(self, failure: _Failure) -> AsyncGenerator[StepEvent, None]:
         """Nothing half is left: what was launched is stopped again."""
-        targets = self._keeping.launched()
+        targets = self._work.keeping.launched()
         index = len(self._plan.steps)
         begun = self._control.now()
         names = ", ".join(target.name for target in targets)
@@ -291,7 +190,7 @@ class PlanExecution:
                 index=index, kind="failed", text=_words(worse), seconds=self._control.now() - begun
             )
             return
-        await self._persistently(lambda: self._keeping.gone(_words(failure)))
+        await self._persistently(lambda: self._work.keeping.gone(_words(failure)))
         yield StepEvent(index=index, kind="done", seconds=self._control.now() - begun)
 
     def _result(self, failure: _Failure | None, left: str, seconds: float) -> PlanResult:
@@ -302,9 +201,9 @@ class PlanExecution:
             state=state,
             sentence=self._outcome(failure, left),
             next=failure.next_step if isinstance(failure, StepFailed | HostRefused) else None,
-            checks=self._checks,
-            deployment=self._keeping.deployment,
-            rollback=self._fallback if failure is not None and self._touched else None,
+            checks=self._work.checks,
+            deployment=self._work.keeping.deployment,
+            rollback=self._fallback if failure is not None and self._work.touched else None,
             seconds=seconds,
             overhead_s=max(0.0, seconds - self._engine_s) if failure is None else None,
         )
@@ -313,11 +212,11 @@ class PlanExecution:
         if failure is None:
             return self._success()
         said = _words(failure)
-        if not self._touched:
+        if not self._work.touched:
             return f"{said}; nothing was changed"
         if left:
             return f"{said}; and what was launched could not be stopped: {left}"
-        if self._keeping.launched() and self._kind == "stop":
+        if self._work.keeping.launched() and self._kind == "stop":
             return f"{said}; what was launched has been stopped again, nothing of it runs"
         if self._kind in ENDING and not isinstance(failure, Aborted):
             return f"{said}; nothing new was launched"
@@ -326,25 +225,12 @@ class PlanExecution:
         return f"{said}; what ran before has been stopped, and nothing was launched"
 
     def _success(self) -> str:
-        deployment = self._keeping.deployment
+        deployment = self._work.keeping.deployment
         if not self._plan.launches or deployment is None:
             return "stopped: no process lives, ports and GPUs are free"
         proof, verification = deployment.proof, deployment.verification
         took = "" if proof is None or proof.seconds is None else f" in {proof.seconds:.1f} s"
         return f"{deployment.profile.name} is up: proven{took}; {in_words(verification)}"
-
-
-def in_words(verification: Verification | None) -> str:
-    """`verified, 41 settings`, or what differs."""
-    if verification is None:
-        return "not verified"
-    if not verification.differences:
-        return f"verified, {verification.checked} settings"
-    first = verification.differences[0]
-    actual = "not known" if first.actual is None else first.actual
-    count = len(verification.differences)
-    named = f"{first.server} {first.setting} {first.kind}: wanted {first.wanted}, it is {actual}"
-    return f"{count} of {verification.checked} settings differ: {named}" + ("; …" if count > 1 else "")
 
 
 def _words(failure: _Failure) -> str:

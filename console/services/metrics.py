@@ -15,6 +15,9 @@ from console.services.runs import Figures, Run
 
 SCRAPE_S = 2.0
 STARTING_HEALTH_S = 2.0
+ENDING_START_HEALTH_S = 0.4
+"""Once the ready line has come, somebody waits for the answer."""
+LOOK_S = 0.5
 READY_HEALTH_S = 15.0
 """A health check is a request of one token: rare once the server is ready."""
 READY_ROUTER_S = 5.0
@@ -44,11 +47,17 @@ class Probe:
         while True:
             await (self._ask_readiness() if self._is_router else self._ask_health())
             self._changed()
-            await asyncio.sleep(self._health_pause_s())
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Until the next question is due, which may come to be earlier meanwhile."""
+        begun = time.monotonic()
+        while (left := begun + self._health_pause_s() - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, LOOK_S))
 
     def _health_pause_s(self) -> float:
         if conclude(self._run.evidence)[0] != "ready":
-            return STARTING_HEALTH_S
+            return ENDING_START_HEALTH_S if self._run.evidence.ready_line else STARTING_HEALTH_S
         return READY_ROUTER_S if self._is_router else READY_HEALTH_S
 
     async def _ask_health(self) -> None:
@@ -119,10 +128,12 @@ class Probe:
             return
         page = await self._client.metrics(port)
         if page.text is None:
-            self._figure(metrics_note=page.note, running=None)
+            self._figure(metrics_note=page.note, running=None, open_breakers=None)
             return
         reading = parse_router_reading(page.text, time.monotonic())
-        self._figure(metrics_note=reading.note, running=_whole(reading.active))
+        self._figure(
+            metrics_note=reading.note, running=_whole(reading.active), open_breakers=reading.open_breakers
+        )
 
     def _metrics_port(self) -> int | None:
         if self._run.process.metrics_port is not None:

@@ -39,6 +39,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     rates: Rates = Rates()
     metrics_note: str | None = None
     workers: str | None = None
+    open_breakers: int | None = None
+    """Of a router: workers whose circuit breaker is not closed."""
     version: str | None = None
     port: int | None = None
     """The HTTP port found by asking, for a router whose command line is gone."""
@@ -157,6 +159,7 @@ class Run:
             metrics_note=figures.metrics_note,
             health_note=self.evidence.health_note,
             workers=figures.workers,
+            open_breakers=figures.open_breakers,
             log_note=self.log.note,
         )
 

@@ -7,11 +7,10 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-from console.domain.errors import ConnectionLost, HostError, UsageError
+from console.domain.errors import ConnectionLost, HostError
 from console.domain.gpu import Sample
 from console.domain.logclass import LinePattern
-from console.domain.loghistory import HostMatches, HostSearch, OlderLines
-from console.domain.observation import Ended, ServerKey, Servers, Update
+from console.domain.observation import Ended, Servers, Update
 from console.domain.run_record import HostRecords
 from console.domain.server_view import ServerView
 from console.remote.agent_link import AgentLink
@@ -19,7 +18,7 @@ from console.remote.agent_parcel import AgentOptions
 from console.remote.frames import LogBytes, ServersFound, TailEvent
 from console.remote.sglang import SglangClient
 from console.remote.tunnel import HostTransport
-from console.services.history import LogHistory
+from console.services.log_questions import LogQuestions
 from console.services.logs import FIRST_LINES
 from console.services.metrics import Probe, no_figures
 from console.services.rates import throughput
@@ -55,6 +54,7 @@ class HostWatch:
         self._client: SglangClient | None = None
         self._looked = False
         self._look_note: str | None = None
+        self.logs = LogQuestions(self._runs, self._standing)
         self._servers_changed = False
         self._records = HostRecords()
         self._pulse = asyncio.Event()
@@ -120,48 +120,6 @@ class HostWatch:
             self._stop_probes()
             await _cancel([*tasks, *self._probes.values()])
             await self._events.aclose()
-
-    async def older(self, server: ServerKey, before: int) -> OlderLines:
-        """Lines of a server's log directly before line number `before`. Raises ConnectionLost."""
-        link, history = self._asked(server)
-        return await history.older(link, before)
-
-    def search(self, server: ServerKey, search: HostSearch) -> AsyncGenerator[HostMatches, None]:
-        """Search the file that a server logs to: what was found so far, the last one `done`.
-
-        Closing the generator ends the search. Raises UsageError when the pattern is no regular expression,
-        ConnectionLost.
-        """
-        link, history = self._asked(server)
-        return history.search(link, search)
-
-    def whole_line(
-        self, server: ServerKey, offset: int, size: int, number: int | None = None
-    ) -> AsyncGenerator[bytes, None]:
-        """The bytes of a line of a server's log, in pieces; `number` tells in which file it stands.
-
-        Raises ConsoleError when the file is not what it was, ConnectionLost.
-        """
-        link, history = self._asked(server)
-        return history.whole_line(link, offset, size, number)
-
-    def cut_line(self, server: ServerKey, number: int) -> AsyncGenerator[bytes, None]:
-        """The whole of a line that is shown in part, in pieces.
-
-        Raises UsageError when it is not cut, ConsoleError when the file is not what it was, ConnectionLost.
-        """
-        run = next((run for run in self._runs if run.process.key == server), None)
-        cut = None if run is None else run.log.cuts.get(number)
-        if cut is None:
-            raise UsageError("this line is shown whole", next_step="save it as it is shown")
-        return self.whole_line(server, cut.offset, cut.length, number)
-
-    def _asked(self, server: ServerKey) -> tuple[AgentLink, LogHistory]:
-        """Whom to ask about a server's log. Raises ConnectionLost."""
-        run = next((run for run in self._runs if run.process.key == server), None)
-        if self._standing.link is None or run is None:
-            raise ConnectionLost("the log cannot be asked for", cause="the host is not connected")
-        return self._standing.link, run.log.history
 
     async def _next(self, tasks: list[asyncio.Task[None]]) -> Update:
         """The next update; an error in one of the tasks is raised here rather than lost."""

@@ -229,7 +229,7 @@ class WatchedHost:
         if view is None:
             return None
         wanted = HostSearch(pattern=pattern, max_matches=1)
-        async with aclosing(self._watch.search(view.process.key, wanted)) as found:
+        async with aclosing(self._watch.logs.search(view.process.key, wanted)) as found:
             async for matches in found:
                 if matches.matches:
                     return True

@@ -45,7 +45,7 @@ async def scroll_to_the_start(seen: Watching) -> list[LogLine]:
     """Every line there is, the oldest first."""
     lines = list(seen.lines)
     while True:
-        older = await seen.watch.older(seen.server, lines[0].number)
+        older = await seen.watch.logs.older(seen.server, lines[0].number)
         lines[:0] = older.lines
         if older.exhausted:
             assert older.note is None
@@ -84,7 +84,7 @@ async def test_what_cannot_be_had_any_more_is_told(writer: ScriptedServer, gpu_b
         gpu_box.stop()
         await seen.until(lambda: seen.host.connection == "lost")
         with pytest.raises(ConnectionLost):
-            await seen.watch.older(server, 1)
+            await seen.watch.logs.older(server, 1)
         with pytest.raises(ConnectionLost):
             await found_at_last(seen, HostSearch(pattern="old"))
         writer.log.rename(writer.log.with_name("elsewhere"))
@@ -92,14 +92,14 @@ async def test_what_cannot_be_had_any_more_is_told(writer: ScriptedServer, gpu_b
         writer.lines(1)
         gpu_box.start()
         await seen.until(lambda: seen.texts[-1] == "line 1")
-        older = await seen.watch.older(server, 1)
+        older = await seen.watch.logs.older(server, 1)
     assert (older.lines, older.exhausted) == ((), True)
     assert older.note == "the log file is no longer there"
 
 
 async def found_at_last(seen: Watching, search: HostSearch) -> HostMatches:
     """The end of a search."""
-    async with aclosing(seen.watch.search(seen.server, search)) as finding:
+    async with aclosing(seen.watch.logs.search(seen.server, search)) as finding:
         (last,) = [found async for found in finding if found.done]
     return last
 
@@ -194,5 +194,5 @@ async def test_a_line_of_megabytes_can_be_had_whole(writer: ScriptedServer) -> N
         await seen.until(lambda: seen.texts[-1].startswith("begin"))
         size = writer.log.stat().st_size - offset
         number = seen.lines[-1].number
-        pieces = [piece async for piece in seen.watch.whole_line(seen.server, offset, size, number)]
+        pieces = [piece async for piece in seen.watch.logs.whole_line(seen.server, offset, size, number)]
     assert b"".join(pieces) == writer.log.read_bytes()[offset:]

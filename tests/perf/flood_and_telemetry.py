@@ -151,7 +151,7 @@ class Watched:
     async def _keep_searching(self, server: ServerKey, search: HostSearch) -> None:
         while True:
             before, found = self.searched, HostMatches()
-            async with aclosing(self._watch.search(server, search)) as finding:
+            async with aclosing(self._watch.logs.search(server, search)) as finding:
                 async for found in finding:
                     self.searched = before + found.searched
             assert found.complete, found.note

@@ -87,11 +87,11 @@ class RealServer:
 
     def get(self, path: str, timeout_s: float = 30.0) -> str:
         """The body of a GET. Raises OSError unless it is answered with 200."""
-        return _fetch(f"http://127.0.0.1:{self.port}{path}", timeout_s)
+        return fetch(f"http://127.0.0.1:{self.port}{path}", timeout_s)
 
     def metrics(self) -> str:
         """The page of /metrics."""
-        return _fetch(f"http://127.0.0.1:{self.metrics_port}/metrics", 30.0)
+        return fetch(f"http://127.0.0.1:{self.metrics_port}/metrics", 30.0)
 
     def is_ready(self) -> bool:
         """A server: its ready line. The router: /readiness, so a healthy prefill and decode."""
@@ -155,7 +155,7 @@ class RealStack:
         """One real request, through the router when there is one. Raises OSError when it is refused."""
         server = self.servers.get("router") or self.servers["single"]
         asked = {"model": "default", "prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True}
-        answer = json.loads(_fetch(f"http://127.0.0.1:{server.port}/v1/completions", timeout_s, asked))
+        answer = json.loads(fetch(f"http://127.0.0.1:{server.port}/v1/completions", timeout_s, asked))
         usage = answer["usage"]
         text: str = answer["choices"][0]["text"]
         return Completion(text, usage["prompt_tokens"], usage["completion_tokens"])
@@ -181,7 +181,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _fetch(url: str, timeout_s: float, posted: dict[str, Any] | None = None) -> str:
+def fetch(url: str, timeout_s: float, posted: dict[str, Any] | None = None) -> str:
     data = None if posted is None else json.dumps(posted).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=timeout_s) as response:

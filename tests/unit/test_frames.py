@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from console.agent import frames as agent_frames
 from console.domain.errors import AgentFailed
 from console.domain.gpu import Sample
-from console.remote.frames import FrameBuffer, LogBytes, ServersFound, TailEvent, encode
+from console.domain.run_record import HostRecords
+from console.remote.frames import FrameBuffer, LogBytes, ServersFound, TailEvent, decode, encode
 
 LOG = {"kind": "log", "tail": "7.9", "dev": 1, "inode": 2, "offset": 3}
 SAMPLE = {
@@ -125,3 +126,12 @@ def test_telemetry_goes_first_and_only_the_newest_is_kept(pipe: Pipe) -> None:
     assert first.seq == 3
     assert writer.dropped == 2
     assert isinstance(second, LogBytes)
+
+
+def test_records_of_another_version_are_a_note() -> None:
+    """They must not end the link: the servers are still to be watched."""
+    frame = decode(b'{"kind": "records", "deployment": {"id": "x", "shape": "new"}}', b"")
+    assert isinstance(frame, HostRecords)
+    assert frame.deployment is None
+    assert frame.note is not None
+    assert "another version" in frame.note

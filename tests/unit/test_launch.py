@@ -113,3 +113,18 @@ class TestByHand:
                 words = shlex.split(in_shell(launch, "/l"))
                 assert words[-4:] == ["</dev/null", ">/l", "2>&1", "&"]
                 assert tuple(words[-4 - len(launch.argv) : -4]) == launch.argv
+
+
+def test_keys_are_blotted_out_of_what_is_shown() -> None:
+    launch = Launch(
+        name="single",
+        role="single",
+        argv=("/v/bin/python", "-m", "sglang.launch_server", "--api-key", "hunter2", "--port", "1"),
+        environment={"HF_TOKEN": "hunter2", "NCCL_PROTO": "LL"},
+        port=1,
+        ports=(1,),
+    )
+    shown = in_shell(launch, "/log")
+    assert "hunter2" not in shown
+    assert "HF_TOKEN=******** NCCL_PROTO=LL" in shown
+    assert "--api-key ******** --port 1" in shown

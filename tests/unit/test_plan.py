@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.launch import Launch, launches
-from console.domain.plan import FREE_S, GONE_S, Plan, Step, Target, restart_plan, stop_plan, switch_plan
+from console.domain.plan import GONE_S, Plan, Step, Target, restart_plan, stop_plan, switch_plan
 from console.domain.profile import Limits, Profile
+from console.domain.steps import FREE_S
 from console.profiles import Folders, load_profile, load_profiles
 from console.settings import shipped_folder
 

@@ -377,6 +377,8 @@ async def test_after_the_end_the_keys_begin_something_new() -> None:
         await begun(it)
         it.operator.execution.feed(DONE, None)
         await it.shows("DONE")
+        await it.press("escape")
+        await it.shows("DONE")
         await it.press("R")
         await it.until(lambda: it.buttons() == ["[Cancel]", "Restart"], "no new plan is shown")
 

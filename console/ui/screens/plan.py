@@ -268,12 +268,12 @@ class PlanScreen(Screen[None]):
             self.post_message(self.AbortWanted())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Escape aborts only while there is something to abort."""
+        """Escape aborts while it runs; one that comes just after the end does not close the result."""
         running = self._progress is not None and self._progress.running
-        return {"abort": running, "cancel": not running}.get(action, True)
+        return {"abort": running, "cancel": self._progress is None}.get(action, True)
 
     def action_cancel(self) -> None:
-        """Close the screen of what does not run."""
+        """Close the screen of what has not begun."""
         self.action_leave()
 
     def action_abort(self) -> None:
