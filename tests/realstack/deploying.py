@@ -27,9 +27,10 @@ import pytest
 
 from console.cli.operator import profile_folders
 from console.domain.deployment import Deployment, observed
+from console.domain.observation import Servers, Update
 from console.domain.plan import Plan, StepKind
 from console.domain.plan_progress import PlanResult, StepEvent
-from console.domain.run_record import RunRecord
+from console.domain.run_record import HostRecords, RunRecord
 from console.profiles import load_profiles
 from console.remote.ssh import SshHost
 from console.services.journal import Journal
@@ -140,12 +141,11 @@ class RealHost:
             readonly="--readonly was given" if readonly else None,
         )
         async with aclosing(watch.updates()) as updates:
-            # As for a screen: a watch whose updates are not taken stands still.
-            following = asyncio.create_task(_take(updates))
             console = Console(self, watch, operator)
+            # As for a screen: a watch whose updates are not taken stands still.
+            following = asyncio.create_task(console.follow(updates))
             try:
-                await console.until(lambda: operator.refusal() != "the host is not connected", "connected")
-                await console.until(console.has_looked, "the servers and records told")
+                await console.until(console.has_looked, "its servers and records to be told")
                 yield console
             finally:
                 following.cancel()
@@ -223,13 +223,19 @@ class Console:
         self.host = host
         self.watch = watch
         self.operator = operator
+        self._told: set[type[Update]] = set()
+
+    async def follow(self, updates: AsyncIterator[Update]) -> None:
+        """Take what the watch yields, for ever."""
+        async for update in updates:
+            self._told.add(type(update))
 
     def has_looked(self) -> bool:
         """Whether every run that lives is seen as a server."""
         records = self.watch.records
         seen = {view.process.key for view in self.watch.server_views()}
         alive = {run.process for run in records.runs if run.alive}
-        return alive <= seen
+        return {HostRecords, Servers} <= self._told and alive <= seen
 
     def seen(self) -> Deployment:
         """What the console makes of the host at this moment."""
@@ -306,11 +312,6 @@ def scheduler(run: RunRecord) -> int:
 def _json(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text())
     return found
-
-
-async def _take(updates: AsyncIterator[object]) -> None:
-    async for _ in updates:
-        pass
 
 
 def is_refused(port: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from console.domain.plan import Plan
 from console.domain.plan_progress import PlanEvent, PlanResult, StepEvent
 
-KEPT = 6
+KEPT = 4
 """Texts kept of what a step says."""
 
 State = Literal["waiting", "running", "done", "failed", "skipped"]

@@ -1,0 +1,1 @@
+"""Benchmarks as values: what is sent, what was measured of each request, and what follows from it."""
