@@ -8,9 +8,9 @@ import msgspec
 
 FailureKind = Literal["refused", "rejected", "error", "aborted", "cut off", "empty", "timed out", "stopped"]
 """`refused`: no connection; `rejected`: a status other than 200, or an error frame before any text; `error`:
-one after some text; `aborted`: finish_reason abort; `cut off`: the stream ended without [DONE]; `empty`: it
-ended without any text; `timed out`: nothing came for the idle limit; `stopped`: by the operator, or at the end
-of the time given."""
+one after some text; `aborted`: finish_reason abort; `cut off`: no [DONE] came; `empty`: it ended without any
+text; `timed out`: nothing came for the idle limit; `stopped`: by the operator, or at the end of the time
+given."""
 
 
 class LoadSpec(msgspec.Struct, frozen=True, kw_only=True):
