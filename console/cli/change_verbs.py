@@ -13,7 +13,8 @@ from console.cli.options import host_options
 from console.cli.target import Given
 
 if TYPE_CHECKING:
-    from console.cli.change import MakePlan, Wish
+    from console.cli.change import MakePlan
+    from console.cli.wish import Wish
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,7 +46,7 @@ def change_options(command: Callable[Concatenate[Wish, P], R]) -> Callable[P, R]
 
     @functools.wraps(command)
     def with_wish(*args: P.args, **kwargs: P.kwargs) -> R:
-        from console.cli.change import Wish
+        from console.cli.wish import Wish
 
         fields = {name: kwargs.pop(name) for name in Wish.__struct_fields__ if name in kwargs}
         return command(Wish(**fields), *args, **kwargs)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from console.domain.plan import Plan
 from console.domain.plan_progress import StepEvent
+from console.domain.printable import printable
 
 EVERY_S = 5.0
 """Progress that changes several times a second is told so often; a screen shows all of it."""
@@ -32,7 +33,7 @@ class Narrator:
             case "said":
                 self._tell_progress(event.text)
             case "failed":
-                say(f"     failed after {event.seconds:.1f} s: {event.text}")
+                say(f"     broke off after {event.seconds:.1f} s: {event.text}")
             case _:
                 if self._waiting:
                     say(f"     {self._waiting}")
@@ -46,11 +47,6 @@ class Narrator:
         self._told_at, self._waiting = self._clock(), None
 
 
-def printable(text: str) -> str:
-    """Commands and sentences hold data of the host's: nothing in them may steer the terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)
-
-
 def say(text: str) -> None:
-    """A line on stderr."""
+    """A line on stderr. It may hold data of the host's: nothing in it may steer the terminal."""
     print(printable(text), file=sys.stderr, flush=True)

@@ -153,7 +153,7 @@ def starting_steps(profile: Profile, launches: Sequence[Launch]) -> list[Step]:
         Step(
             kind="ready",
             title=f"wait until {_launched(servers)} {'are' if len(servers) > 1 else 'is'} ready",
-            waits_for="of each: process alive, ready line, no failure before it, health green",
+            waits_for="every process to live, its ready line, no failure before that, and green health",
             limit_s=profile.limits.ceiling_s,
             commands=tuple(f"curl -f {server.url}/health" for server in profile.servers),
             launches=servers,

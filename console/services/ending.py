@@ -5,7 +5,7 @@ Each yields sentences on how far it is, and raises StepFailed when what it waits
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
 from console.domain.host_facts import GpuFact, Group, Holders, PortFact, ProcessFact
 from console.domain.plan import GONE_S, Step, Target
@@ -61,7 +61,7 @@ async def _wait_gone(
         living = _living(await control.look(targets))
         if not living:
             return
-        said = f"{len(living)} processes left: {_named(living)}" if len(living) > 1 else _named(living)
+        said = f"{_count(living)} left: {_named(living)}"
         if said != told:
             yield said
             told = said
@@ -136,9 +136,12 @@ def _left(holders: Holders, step: Step) -> str | None:
 
 
 def _holds(gpu: GpuFact, targets: Sequence[Target]) -> bool:
-    if any(_is_of(holder.process, targets) for holder in gpu.holders):
+    """A list of processes may be seconds old: of those that are gone, the memory in use tells."""
+    living = [holder for holder in gpu.holders if holder.process.state not in "XZ"]
+    if any(_is_of(holder.process, targets) for holder in living):
         return True
-    return not gpu.holders and (gpu.mem_used_mib or 0.0) > UNSEEN_MIB
+    others_mib = sum(holder.mem_mib or 0.0 for holder in living)
+    return (gpu.mem_used_mib or 0.0) - others_mib > UNSEEN_MIB
 
 
 def _is_of(process: ProcessFact, targets: Sequence[Target]) -> bool:
@@ -160,8 +163,12 @@ def _gpu_words(gpus: Sequence[GpuFact]) -> str:
         sum(holder.mem_mib or 0.0 for holder in gpu.holders) if gpu.holders else gpu.mem_used_mib or 0.0
         for gpu in gpus
     )
-    who = f"{len(holders)} processes" if holders else "nobody to be seen, but"
+    who = _count(holders) if holders else "nobody to be seen, but"
     return f"{who}, {held:.0f} MiB still held on GPU {','.join(str(gpu.index) for gpu in gpus)}"
+
+
+def _count(processes: Collection[object]) -> str:
+    return "1 process" if len(processes) == 1 else f"{len(processes)} processes"
 
 
 def _living(groups: Iterable[Group]) -> list[ProcessFact]:

@@ -26,6 +26,8 @@ ENDING: tuple[StepKind, ...] = ("drain", "stop", "gone", "free")
 STARTING: tuple[StepKind, ...] = ("launch", "ready", "router")
 ENGINE: tuple[StepKind, ...] = ("drain", "stop", "ready", "router")
 """Steps whose time is SGLang's."""
+TELLING: tuple[StepKind, ...] = ("preflight", "launch", "prove", "verify")
+"""Steps whose last word is what came of them; of others it is what was waited for."""
 LOCK_AGAIN_S = 15.0
 """Our own agent of before a break holds the lock until it misses our beats."""
 CLEAN_UP_S = 45.0
@@ -120,7 +122,8 @@ class PlanExecution:
             raise
         seconds = self._control.now() - begun
         self._engine_s += seconds if step.kind in ENGINE else 0.0
-        yield StepEvent(index=index, kind="done", text=last, seconds=seconds)
+        outcome = last if step.kind in TELLING else ""
+        yield StepEvent(index=index, kind="done", text=outcome, seconds=seconds)
 
     async def _next(self, said: AsyncGenerator[str, None], kind: StepKind) -> str | None:
         """The next sentence; None at the end. Raises Aborted at once, but where something is being ended."""

@@ -14,6 +14,7 @@ from console.domain.profile import Profile
 from console.domain.resume import where_it_stands
 from console.domain.run_record import Process
 from console.profiles import Profiles
+from console.profiles.draft import nearest
 from console.services.execution import PlanExecution
 from console.services.journal import Journal
 from console.services.planning import Planning
@@ -115,8 +116,9 @@ class HostOperator:
         for error in loaded.errors:
             if _name_of(error) == name:
                 raise error
-        known = ", ".join(loaded.profiles)
-        raise ProfileError(f"there is no profile {name!r}", next_step=f"use one of {known}")
+        raise ProfileError(
+            f"no profile {name!r} for this host", next_step=nearest(name, sorted(loaded.profiles))
+        )
 
     async def _launches(self, profile: Profile) -> tuple[Launch, ...]:
         """What the profile launches here: flags are spelled as the host's SGLang wants them."""
@@ -148,7 +150,8 @@ class HostOperator:
         records = self._control.records()
         runs = records.of_deployment() if plan.verb == "resume" else ()
         before = records.deployment
-        if fallback is None and before is not None and before.stage == "up":
+        own = plan.profile.name if plan.profile else None
+        if fallback is None and before is not None and before.stage == "up" and before.profile.name != own:
             fallback = before.profile.name
         return PlanExecution(
             self._control,

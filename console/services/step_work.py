@@ -57,9 +57,8 @@ class StepWork:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             raise StepFailed(found[0].sentence + more, found[0].next)
         warnings = sum(check.outcome == "warning" for check in self.checks)
-        yield (
-            f"{len(self.checks)} checks, {warnings} warnings" if warnings else f"{len(self.checks)} checks"
-        )
+        told = f", {warnings} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+        yield f"{len(self.checks)} checks{told}"
 
     async def _end(self, step: Step) -> AsyncGenerator[str, None]:
         self.touched = True

@@ -126,9 +126,9 @@ async def test_a_restart_launches_both_roles_anew_with_the_same_settings(host: R
             assert run.environment == before[name].environment
         router = next(view for view in console.watch.server_views() if view.process.role == "router")
         assert router.workers == "1+1"
-        told = counters(host.ports.decode)
+        told = counters(host.ports.prefill)
         assert host.complete(host.ports.router) == 8
-        now = counters(host.ports.decode)
+        now = counters(host.ports.prefill)
         assert (told.transfers or 0) >= 1
         assert now.transfers == (told.transfers or 0) + 1
         assert (now.transfer_failures or 0, now.bootstrap_failures or 0) == (0, 0)
