@@ -12,7 +12,8 @@ from console.domain.run_record import Difference
 
 def plan_lines(host: str, plan: Plan) -> Iterator[str]:
     """What it is, what it does to those who use it, and its steps with their commands."""
-    yield f"{host}: {plan.title}. {plan.consequence}"
+    yield f"{host}: {plan.title}"
+    yield plan.consequence
     for number, step in enumerate(plan.steps, 1):
         yield f"{number:>3}. {step.title} ({step.limit_s:.0f} s at most)"
         yield from (f"       {command}" for command in step.commands)
@@ -23,7 +24,7 @@ def check_lines(checks: Iterable[Check]) -> Iterator[str]:
     for check in checks:
         if check.outcome != "ok":
             after = f". Next: {check.next}" if check.next else ""
-            yield f"{check.outcome}: {check.sentence.rstrip('.')}{after}"
+            yield f"{check.outcome}: {check.told.rstrip('.')}{after}"
 
 
 def result_lines(result: PlanResult) -> Iterator[str]:

@@ -32,6 +32,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Generated tokens since the server's start: the live counter, not the one that moves at request end."""
     prompt_tokens: float | None = None
     """Prompt tokens computed since the server's start; those taken from the prefix cache are not in it."""
+    finished_tokens: float | None = None
+    """Generated tokens of requests that have ended: what answers' `usage` adds up to."""
     gen_throughput: float | None = None
     """The server's own tokens a second; it falls to 0 only after 30 s without work."""
     running: float | None = None
@@ -50,6 +52,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     transfers: float | None = None
     """KV transfers finished since the server's start."""
     transferred_mb: float | None = None
+    transfer_speed_sum: float | None = None
+    """Of all transfers, GB/s each."""
     transfer_failures: float | None = None
     bootstrap_failures: float | None = None
     note: str | None = None
@@ -171,6 +175,8 @@ _SERVER_FIELDS = {
     "transfer_queue": ("num_decode_transfer_queue_reqs",),
     "transfers": ("kv_transfer_latency_ms_count",),
     "transferred_mb": ("kv_transfer_total_mb_sum",),
+    "transfer_speed_sum": ("kv_transfer_speed_gb_s_sum",),
+    "finished_tokens": ("generation_tokens_total",),
     "transfer_failures": ("num_transfer_failed_reqs_total",),
     "bootstrap_failures": ("num_bootstrap_failed_reqs_total",),
 }

@@ -13,6 +13,7 @@ import msgspec
 from .launch import Launch
 from .profile import Limits, Profile
 from .steps import (
+    FREE_S,
     GONE_S,
     PREFILL_AHEAD_S,
     Step,
@@ -27,6 +28,7 @@ from .steps import (
 )
 
 __all__ = [
+    "FREE_S",
     "GONE_S",
     "PREFILL_AHEAD_S",
     "Plan",

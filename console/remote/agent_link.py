@@ -123,13 +123,17 @@ class AgentLink:
             raise ConnectionLost("the agent ended", cause=await self._channel.ended())
         return data
 
-    async def ask(self, op: str, **fields: object) -> AsyncGenerator[Answer, None]:
+    async def ask(
+        self, op: str, stop: asyncio.Event | None = None, **fields: object
+    ) -> AsyncGenerator[Answer, None]:
         """Give an order and yield the parts of its answer. Who leaves before the last one cancels the rest.
 
-        Somebody has to take the `frames` meanwhile. Raises ConnectionLost, also when no part comes for 15 s.
+        `stop`, once set, tells the agent to come to an end, whose parts are still to be taken. Somebody has to
+        take the `frames` meanwhile. Raises ConnectionLost, also when no part comes for 15 s.
         """
         number = next(self._ids)
         parts = self._asked[number] = asyncio.Queue()
+        stopping = None if stop is None else asyncio.create_task(self._cancel_when(stop, number))
         try:
             await self.send(op, id=number, **fields)
             while True:
@@ -140,8 +144,14 @@ class AgentLink:
                 if not part.more:
                     return
         finally:
+            if stopping is not None:
+                stopping.cancel()
             if self._asked.pop(number, None) is not None:
                 await self._cancel(number)
+
+    async def _cancel_when(self, stop: asyncio.Event, number: int) -> None:
+        await stop.wait()
+        await self._cancel(number)
 
     async def value(self, kind: type[_T], op: str, **fields: object) -> _T:
         """Give an order and return what it asked for.

@@ -160,6 +160,10 @@ class SglangClient:
             flags={key: "***" if value and _SECRET.search(key) else value for key, value in flags.items()},
         )
 
+    async def flush(self, port: int) -> bool:
+        """Empty a server's prefix cache; False where it would not, as while requests are under way."""
+        return (await ask(self._http, "POST", port, "/flush_cache?timeout=60", 65.0)).status == 200
+
     async def loads(self, port: int) -> Loads | None:
         """Running and queued requests without /metrics; None when the server does not say."""
         answer = await self._ask(port, _LOADS)

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from typing import Literal
 
 from console.domain.errors import ConnectionLost, HostError, HostRefused, Locked
-from console.domain.plan import GONE_S, Plan, Step, StepKind
+from console.domain.plan import FREE_S, GONE_S, Plan, Step, StepKind, Target
 from console.domain.plan_progress import PlanEvent, PlanResult, StepEvent
 from console.domain.run_record import DeploymentRecord, RunRecord
 from console.services.deployment_keeping import DeploymentKeeping
@@ -181,13 +181,13 @@ class PlanExecution:
         begun = self._control.now()
         names = ", ".join(target.name for target in targets)
         yield StepEvent(index=index, kind="began", title=f"clean up: stop {names}")
-        ending = Step(kind="stop", title="", waits_for="", limit_s=CLEAN_UP_S + GONE_S, targets=targets)
         self._kind = "stop"
         try:
-            async with aclosing(self._again_after_loss(ending)) as said:
-                async for text in said:
-                    seconds = self._control.now() - begun
-                    yield StepEvent(index=index, kind="said", text=text, seconds=seconds)
+            for step in _cleaning(targets):
+                async with aclosing(self._again_after_loss(step)) as said:
+                    async for text in said:
+                        seconds = self._control.now() - begun
+                        yield StepEvent(index=index, kind="said", text=text, seconds=seconds)
         except (StepFailed, HostRefused) as worse:
             yield StepEvent(
                 index=index, kind="failed", text=_words(worse), seconds=self._control.now() - begun
@@ -214,7 +214,7 @@ class PlanExecution:
     def _outcome(self, failure: _Failure | None, left: str) -> str:
         if failure is None:
             return self._success()
-        said = _words(failure)
+        said = _words(failure).rstrip(".")
         if not self._work.touched:
             return f"{said}; nothing was changed"
         if left:
@@ -234,6 +234,15 @@ class PlanExecution:
         proof, verification = deployment.proof, deployment.verification
         took = "" if proof is None or proof.seconds is None else f" in {proof.seconds:.1f} s"
         return f"{deployment.profile.name} is up: proven{took}; {in_words(verification)}"
+
+
+def _cleaning(targets: tuple[Target, ...]) -> tuple[Step, Step]:
+    """End them; and see what they held free, for whoever goes back to another profile launches on it."""
+    stop = Step(kind="stop", title="", waits_for="", limit_s=CLEAN_UP_S + GONE_S, targets=targets)
+    ports = tuple(port for target in targets for port in target.ports)
+    gpus = tuple(gpu for target in targets for gpu in target.gpus)
+    free = Step(kind="free", title="", waits_for="", limit_s=FREE_S, targets=targets, ports=ports, gpus=gpus)
+    return stop, free
 
 
 def _words(failure: _Failure) -> str:

@@ -45,92 +45,15 @@ class JournalFile:
         with self._turn:
             self._drop()
 
-    def add_action(self, entry: JournalEntry) -> None:
-        """Write an action that begins."""
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO actions (id, host, verb, profile, by, begun_at, state, commands)"
-                " VALUES (:id, :host, :verb, :profile, :by, :begun_at, :state, :commands)",
-                _row(entry),
-            )
-
-    def put_step(self, action: str, step: JournalStep) -> None:
-        """Write how far a step is."""
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO steps VALUES (:action, :index, :title, :state, :seconds, :text)",
-                {"action": action, **msgspec.structs.asdict(step)},
-            )
-
-    def end_action(self, entry: JournalEntry, profile: Profile | None) -> None:
-        """Write how an action ended, also where its beginning could not be written."""
-        content = None if profile is None else msgspec.json.encode(profile).decode()
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO actions (id, host, verb, profile, content, by, begun_at, ended_at, state,"
-                " sentence, seconds, verified, commands) VALUES (:id, :host, :verb, :profile, :content, :by,"
-                " :begun_at, :ended_at, :state, :sentence, :seconds, :verified, :commands)"
-                " ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, content = excluded.content,"
-                " ended_at = excluded.ended_at, state = excluded.state, sentence = excluded.sentence,"
-                " seconds = excluded.seconds, verified = excluded.verified",
-                {**_row(entry), "content": content},
-            )
-
-    def add_mark(self, host: str, mark: Mark) -> None:
-        """Write a mark."""
-        with self._writing() as connection:
-            connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?)", (host, mark.at, mark.text, mark.kind))
-
-    def marks(self, host: str, since: float) -> tuple[Mark, ...]:
-        """The marks of a host from `since` on, oldest first."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT at, text, kind FROM marks WHERE host = ? AND at >= ? ORDER BY at", (host, since)
-            ).fetchall()
-            return tuple(msgspec.convert(dict(row), Mark) for row in rows)
-
-    def entries(
-        self, host: str | None = None, limit: int = 50, verb: str | None = None
-    ) -> tuple[JournalEntry, ...]:
-        """The newest actions, the newest first, with their steps."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT * FROM actions WHERE (:host IS NULL OR host = :host)"
-                " AND (:verb IS NULL OR verb = :verb) ORDER BY number DESC LIMIT :limit",
-                {"host": host, "verb": verb, "limit": limit},
-            ).fetchall()
-            return tuple(_entry(row, _steps(connection, row["id"])) for row in rows)
-
-    def last_launches(self, host: str) -> tuple[JournalEntry, ...]:
-        """The last action that was to launch each profile, without steps."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT * FROM actions WHERE number IN (SELECT max(number) FROM actions WHERE host = ?"
-                " AND verb != 'stop' AND profile IS NOT NULL AND ended_at IS NOT NULL GROUP BY profile)",
-                (host,),
-            ).fetchall()
-            return tuple(_entry(row, ()) for row in rows)
-
-    def verified_profiles(self, host: str) -> tuple[Profile, ...]:
-        """The profiles of the newest verified launches, as they were launched, the newest first.
-
-        Leaves out those that this version of the console cannot read any more.
-        """
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT content FROM actions WHERE host = ? AND verified AND content IS NOT NULL"
-                " ORDER BY number DESC LIMIT ?",
-                (host, CANDIDATES),
-            ).fetchall()
-        return tuple(profile for row in rows if (profile := _profile(row["content"])) is not None)
-
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as connection, _transaction(connection):
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection, in a transaction that is undone by whatever is raised."""
+        with self.reading() as connection, _transaction(connection):
             yield connection
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time."""
         with self._turn:
             try:
                 if self._connection is None:
@@ -144,6 +67,85 @@ class JournalFile:
                     cause=str(error),
                     next_step="see that the file is yours and sound, or move it away for a new one",
                 ) from error
+
+    def add_action(self, entry: JournalEntry) -> None:
+        """Write an action that begins."""
+        with self.writing() as connection:
+            connection.execute(
+                "INSERT INTO actions (id, host, verb, profile, by, begun_at, state, commands)"
+                " VALUES (:id, :host, :verb, :profile, :by, :begun_at, :state, :commands)",
+                _row(entry),
+            )
+
+    def put_step(self, action: str, step: JournalStep) -> None:
+        """Write how far a step is."""
+        with self.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO steps VALUES (:action, :index, :title, :state, :seconds, :text)",
+                {"action": action, **msgspec.structs.asdict(step)},
+            )
+
+    def end_action(self, entry: JournalEntry, profile: Profile | None) -> None:
+        """Write how an action ended, also where its beginning could not be written."""
+        content = None if profile is None else msgspec.json.encode(profile).decode()
+        with self.writing() as connection:
+            connection.execute(
+                "INSERT INTO actions (id, host, verb, profile, content, by, begun_at, ended_at, state,"
+                " sentence, seconds, verified, commands) VALUES (:id, :host, :verb, :profile, :content, :by,"
+                " :begun_at, :ended_at, :state, :sentence, :seconds, :verified, :commands)"
+                " ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, content = excluded.content,"
+                " ended_at = excluded.ended_at, state = excluded.state, sentence = excluded.sentence,"
+                " seconds = excluded.seconds, verified = excluded.verified",
+                {**_row(entry), "content": content},
+            )
+
+    def add_mark(self, host: str, mark: Mark) -> None:
+        """Write a mark."""
+        with self.writing() as connection:
+            connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?)", (host, mark.at, mark.text, mark.kind))
+
+    def marks(self, host: str, since: float) -> tuple[Mark, ...]:
+        """The marks of a host from `since` on, oldest first."""
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT at, text, kind FROM marks WHERE host = ? AND at >= ? ORDER BY at", (host, since)
+            ).fetchall()
+            return tuple(msgspec.convert(dict(row), Mark) for row in rows)
+
+    def entries(
+        self, host: str | None = None, limit: int = 50, verb: str | None = None
+    ) -> tuple[JournalEntry, ...]:
+        """The newest actions, the newest first, with their steps."""
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT * FROM actions WHERE (:host IS NULL OR host = :host)"
+                " AND (:verb IS NULL OR verb = :verb) ORDER BY number DESC LIMIT :limit",
+                {"host": host, "verb": verb, "limit": limit},
+            ).fetchall()
+            return tuple(_entry(row, _steps(connection, row["id"])) for row in rows)
+
+    def last_launches(self, host: str) -> tuple[JournalEntry, ...]:
+        """The last action that was to launch each profile, without steps."""
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT * FROM actions WHERE number IN (SELECT max(number) FROM actions WHERE host = ?"
+                " AND verb != 'stop' AND profile IS NOT NULL AND ended_at IS NOT NULL GROUP BY profile)",
+                (host,),
+            ).fetchall()
+            return tuple(_entry(row, ()) for row in rows)
+
+    def verified_profiles(self, host: str) -> tuple[Profile, ...]:
+        """The profiles of the newest verified launches, as they were launched, the newest first.
+
+        Leaves out those that this version of the console cannot read any more.
+        """
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT content FROM actions WHERE host = ? AND verified AND content IS NOT NULL"
+                " ORDER BY number DESC LIMIT ?",
+                (host, CANDIDATES),
+            ).fetchall()
+        return tuple(profile for row in rows if (profile := _profile(row["content"])) is not None)
 
     def _drop(self) -> None:
         if self._connection is not None:

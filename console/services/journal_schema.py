@@ -38,5 +38,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX marks_of_host ON marks (host, at)",
     ),
+    (
+        """CREATE TABLE bench_results (
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            series TEXT NOT NULL,
+            host TEXT NOT NULL,
+            profile TEXT,
+            at REAL NOT NULL,
+            summary TEXT NOT NULL,      -- the result without its requests, as JSON
+            requests BLOB NOT NULL      -- they, as MessagePack, compressed by zlib
+        )""",
+        "CREATE INDEX bench_results_of_host ON bench_results (host, profile, at)",
+        "CREATE INDEX bench_results_of_series ON bench_results (series)",
+    ),
 )
 """Statements for each version, from the one before it; those that were shipped are never changed."""

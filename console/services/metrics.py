@@ -51,9 +51,10 @@ class Probe:
 
     async def _pause(self) -> None:
         """Until the next question is due, which may come to be earlier meanwhile."""
-        begun = time.monotonic()
-        while (left := begun + self._health_pause_s() - time.monotonic()) > 0:
+        begun, left = time.monotonic(), self._health_pause_s()
+        while left > 0:
             await asyncio.sleep(min(left, LOOK_S))
+            left = begun + self._health_pause_s() - time.monotonic()
 
     def _health_pause_s(self) -> float:
         if conclude(self._run.evidence)[0] != "ready":

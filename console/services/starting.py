@@ -15,6 +15,8 @@ from console.services.host_control import HostControl
 from console.services.step_failure import StepFailed
 
 POLL_S = 0.25
+LAST_WORDS_S = 2.0
+"""That a process has ended is often known before its last lines, which say why."""
 UNSEEN_S = 15.0
 """A process that was launched and is not seen as a server for so long never became one."""
 
@@ -37,7 +39,7 @@ async def wait_ready(
         now = control.now()
         views = {run.name: control.view(run) for run in runs}
         for run in runs:
-            refuse_ended(control, run)
+            await refuse_ended(control, run)
             _refuse_unseen(control, run, now - begun)
         if all(view is not None and view.state == "ready" for view in views.values()):
             return
@@ -57,15 +59,32 @@ async def wait_ready(
         await control.sleep(POLL_S)
 
 
-def refuse_ended(control: HostControl, run: RunRecord) -> None:
-    """Raises StepFailed for a run that failed or has no process any more."""
-    view = control.view(run)
+async def refuse_ended(control: HostControl, run: RunRecord) -> None:
+    """Raises StepFailed for a run that failed or has no process any more, with the cause from its log."""
+    if not _has_ended(control, run):
+        return
+    end_at = control.now() + LAST_WORDS_S
+    while control.now() < end_at and (view := control.view(run)) is not None and view.phase != "failed":
+        await control.sleep(POLL_S)
+    raise _end_of(control, run)
+
+
+def _has_ended(control: HostControl, run: RunRecord) -> bool:
+    view, record = control.view(run), _record_of(control, run)
+    failed = view is not None and view.state in ("failed", "gone")
+    return failed or (record is not None and not record.alive)
+
+
+def _end_of(control: HostControl, run: RunRecord) -> StepFailed:
+    view, record = control.view(run), _record_of(control, run)
     if view is not None and view.state in ("failed", "gone"):
-        raise StepFailed(f"{run.name} failed: {view.reason or 'its process has ended'}", view.next)
-    record = next((each for each in control.records().runs if each.id == run.id), None)
-    if record is not None and not record.alive:
-        how = "" if record.exit_code is None else f" with {_exit_words(record.exit_code)}"
-        raise StepFailed(f"{run.name} ended{how}", f"read its log: {run.log}")
+        return StepFailed(f"{run.name} failed: {view.reason or 'its process has ended'}", view.next)
+    how = "" if record is None or record.exit_code is None else f" with {_exit_words(record.exit_code)}"
+    return StepFailed(f"{run.name} ended{how}", f"read its log: {run.log}")
+
+
+def _record_of(control: HostControl, run: RunRecord) -> RunRecord | None:
+    return next((each for each in control.records().runs if each.id == run.id), None)
 
 
 def _refuse_unseen(control: HostControl, run: RunRecord, for_s: float) -> None:
@@ -88,6 +107,8 @@ def _how_far(views: Mapping[str, ServerView | None]) -> str:
 def _state_words(view: ServerView | None) -> str:
     if view is None:
         return "launched"
+    if view.phase == "warming up" and view.reason:
+        return f"warming up, {view.reason}"
     return view.state if view.state == "ready" else view.reason or view.phase or view.state
 
 
@@ -98,7 +119,7 @@ async def wait_router(
     begun = control.now()
     told = ""
     while True:
-        refuse_ended(control, run)
+        await refuse_ended(control, run)
         standing = await control.router(run.port)
         if standing.ready and standing.workers >= workers:
             return

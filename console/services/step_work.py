@@ -55,7 +55,7 @@ class StepWork:
         self.checks = await self._control.preflight(self._plan)
         if found := refused(self.checks):
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise StepFailed(found[0].sentence + more, found[0].next)
+            raise StepFailed(found[0].told + more, found[0].next)
         warnings = sum(check.outcome == "warning" for check in self.checks)
         told = f", {warnings} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
         yield f"{len(self.checks)} checks{told}"
@@ -114,7 +114,7 @@ class StepWork:
     async def _record(self) -> AsyncGenerator[str, None]:
         if self._plan.launches:
             for run in self.keeping.runs.values():
-                starting.refuse_ended(self._control, run)
+                await starting.refuse_ended(self._control, run)
             await self.keeping.up()
         yield "recorded"
 

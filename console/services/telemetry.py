@@ -58,6 +58,7 @@ class HostWatch:
         self._servers_changed = False
         self._records = HostRecords()
         self._pulse = asyncio.Event()
+        self._sample: Sample | None = None
         self._told: set[asyncio.Task[None]] = set()
 
     @property
@@ -83,6 +84,11 @@ class HostWatch:
     def skew_s(self) -> float:
         """The host's clock minus ours."""
         return self._standing.skew_s or 0.0
+
+    @property
+    def sample(self) -> Sample | None:
+        """The newest."""
+        return self._sample
 
     def server_views(self) -> tuple[ServerView, ...]:
         """All servers known, at this moment."""
@@ -186,6 +192,7 @@ class HostWatch:
             await self._queue.put(Ended(down.error))
 
     async def _take_sample(self, sample: Sample) -> None:
+        self._sample = sample
         self._standing.sampled(sample)
         self._runs.skew_s = self._standing.skew_s or 0.0
         await self._queue.put(sample)

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -60,6 +61,14 @@ class RawTerminal:
         """Press keys: letters as they are, others by name."""
         for key in keys:
             os.write(self._ours, KEYS.get(key, key.encode()))
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    def exit_code(self, limit_s: float = 20.0) -> int:
+        """Wait for its end."""
+        return self._process.wait(limit_s)
 
     def until(self, condition: Callable[[bytes], object], limit_s: float = 20.0) -> None:
         """Read until what was sent meets the condition; AssertionError with its end when it does not."""

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import urllib.error
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,12 +110,13 @@ class RealHost:
         self.server.stop()
         self._patch.undo()
 
-    def processes(self) -> list[int]:
-        """The living processes of every run that was ever launched here: those in its session."""
+    def processes(self, runs: Collection[str] | None = None) -> list[int]:
+        """The living processes of these runs, or of all that were ever launched here: those in their session."""
         sessions = {
             (record["pid"], record["start_ticks"])
             for record in map(_json, self.state.glob("runs/*/run.json"))
-            if record["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+            if (runs is None or record["id"] in runs)
+            and record["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         }
         return [
             process.pid

@@ -36,6 +36,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealHost]:
 
 async def have_pair(console: Console) -> None:
     """A pair that is up, or it is launched."""
+    await console.until(lambda: console.seen().state != "starting", "what stands here to be known")
     if console.seen().state != "ready":
         result = await console.carry_out(await console.operator.switch_plan("pair"))
         assert result.state == "done", result.sentence

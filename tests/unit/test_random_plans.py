@@ -147,7 +147,7 @@ async def act(host: ModelHost, action: dict[str, Any]) -> PlanResult | None:
             check(host)
             if count == action["abort"]:
                 execution.abort()
-            if count == 5 and action["second"]:
+            if count == 5 and action["second"] and not isinstance(news, PlanResult):
                 await refuse_second(host)
             result = news if isinstance(news, PlanResult) else None
     except (Killed, ConsoleError):

@@ -51,6 +51,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Some answer had no usage."""
     per_second: tuple[float, ...] = ()
     """Output tokens in each second."""
+    short: int = 0
+    """Answers that stopped at their length with fewer tokens than were asked for."""
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     kv_transfer_gb_s: float | None = None
     server_tokens: int | None = None
     """Output tokens by the servers' own counters over the same time."""
+    origin: str | None = None
+    """What measured an imported result, such as `sglang (random-ids)`; None: this console."""
 
 
 class BenchResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
     """What to do about it."""
 
+    @property
+    def told(self) -> str:
+        """Subject and sentence in one, for who sees no column of subjects."""
+        whole = self.sentence.startswith(self.subject)
+        return self.sentence if whole else f"{self.subject}: {self.sentence}"
+
 
 def ok(subject: str, sentence: str) -> Check:
     """It is as it must be."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from console.domain.host_facts import GpuFact, GpuHolder, Holders, HostFacts, PortFact, ProcessFact
 from console.domain.launch import Launch, all_ports
 from console.domain.plan import Target
@@ -33,7 +35,7 @@ def check_gpus(
         yield refusal("GPUs", f"none can be read: {why}", "see what nvidia-smi says on the host")
         return
     yield ok("driver", f"{facts.driver or 'version n/a'}, {len(holders.gpus)} GPUs")
-    there = {gpu.index: gpu for gpu in holders.gpus}
+    there = {gpu.index: _of_the_living(gpu) for gpu in holders.gpus}
     yield from (_no_gpu(profile, index, there) for index in profile.gpus if index not in there)
     free: list[tuple[int, Target | None]] = []
     for gpu in (there[index] for index in profile.gpus if index in there):
@@ -82,6 +84,12 @@ def _no_gpu(profile: Profile, index: int, there: Iterable[int]) -> Check:
     return refusal(
         f"GPU {index}", f"there is none; the host has {known}", f"name others as `gpus` in {profile.file}"
     )
+
+
+def _of_the_living(gpu: GpuFact) -> GpuFact:
+    """The driver's list of processes may be seconds old: of those that are gone, the memory in use tells."""
+    living = tuple(holder for holder in gpu.holders if holder.process.state not in "XZ")
+    return msgspec.structs.replace(gpu, holders=living)
 
 
 def _gpu(profile: Profile, gpu: GpuFact, ending: Sequence[Target], now: float | None) -> Iterator[Check]:

@@ -107,7 +107,7 @@ def _flags_of(launch: Launch, line: FlagCheck) -> Iterator[Check]:
     if line.refused is None:
         yield ok("flags", "taken by the parser of the host's own version")
     else:
-        yield refusal("flags", f"refused: {line.refused}", "correct them in the profile")
+        yield refusal("flags", line.refused, "correct them in the profile")
     for note in launch.notes:
         yield _note(note)
     for text in line.warnings:

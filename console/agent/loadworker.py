@@ -1,0 +1,294 @@
+"""One process of the load generator: so many requests in flight, and a time stamp for all that arrives.
+
+It tells the generator (loadgen.py), in frames over a socket, all that it measures; times are absolute times of
+the monotonic clock, which processes share. Frames, by header["kind"]:
+    second   phase, and the fields of a report of loadstats.Progress
+    first    at: when the first request was sent
+    request  the fields of loadanswer.Answer.timing; the body holds the arrivals of its chunks as doubles
+    over     phase, reason: of the first failure, and the fields of loadstats.Progress.health
+The generator sends the start of the measured phase, one double, when every worker is warm. The end of the
+socket, at any time, cuts the requests in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import socket
+import struct
+import time
+from array import array
+from typing import Any, AsyncIterator, Dict, NamedTuple, Sequence
+
+import httpx
+
+from .frames import FrameWriter
+from .loadanswer import Answer, refusal
+from .loaddeck import Deck
+from .loadstats import LoopLag, Progress
+from .sse import EventReader
+
+START = struct.Struct("=d")
+TICK_S = 0.1
+"""How often what idles is looked for, and frames are sent."""
+KEEPALIVE_S = 4.0
+"""uvicorn closes what idles for 5 s: no request is sent into a connection that just ends."""
+REFUSAL_BYTES = 4096
+WARMUP, MEASURED = "warmup", "measured"
+
+Spec = Dict[str, Any]
+
+
+class Phase(NamedTuple):
+    """Prompts, and who takes which."""
+
+    name: str
+    prompts: Sequence[str]
+    deck: Deck
+
+
+class Flight:
+    """A request under way."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.heard_at = time.monotonic()
+        self.cut: tuple[str, str] | None = None
+        """Why it was cut, as kind and reason."""
+        self.task: asyncio.Task[None] | None = None
+
+    def end(self, kind: str, reason: str) -> None:
+        """Cut it."""
+        if self.cut is None and self.task is not None:
+            self.cut = (kind, reason)
+            self.task.cancel()
+
+
+class Worker:
+    """`places` requests in flight through `warmup`, then, when told to, through `measured`."""
+
+    def __init__(self, spec: Spec, places: int, link: socket.socket) -> None:
+        self._spec = spec
+        self._places = places
+        self._link = link
+        self._writer = FrameWriter(link.fileno())
+        self._client = client(places, spec.get("api_key"))
+        self._lag = LoopLag()
+        self._flights: set[Flight] = set()
+        self._stopped: str | None = None
+        """Why."""
+        self._started: asyncio.Future[float | None] | None = None
+
+    async def run(self, warmup: Phase, measured: Phase, begun: float) -> None:
+        """Do it all. `begun` is when the generator was started, on the monotonic clock."""
+        loop = asyncio.get_running_loop()
+        self._started = loop.create_future()
+        self._link.setblocking(False)
+        loop.add_reader(self._link, self._hear)
+        loop.add_reader(self._lag.fd, self._lag.probe)
+        async with self._client:
+            await self._go_through(warmup, begun)
+            self._writer.flush()
+            start = await self._started
+            if start is not None:
+                await self._measure(measured, start)
+        await self._say_the_rest()
+
+    async def _measure(self, phase: Phase, start: float) -> None:
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        await asyncio.sleep(max(0.0, start - time.monotonic()))
+        limit_s = self._spec.get("total_limit_s")
+        if limit_s is not None:
+            reason = f"the time given, {limit_s:g} s, was over"
+            asyncio.get_running_loop().call_later(limit_s, self._stop, reason)
+        await self._go_through(phase, start)
+
+    async def _go_through(self, phase: Phase, start: float) -> None:
+        progress = Progress(start, self._lag)
+        ticker = asyncio.create_task(self._tick(phase, progress))
+        places = [asyncio.create_task(self._place(phase, progress)) for _ in range(self._places)]
+        try:
+            reasons = await asyncio.gather(*places)
+        finally:
+            ticker.cancel()
+        self._tell_seconds(phase, progress)
+        self._tell("second", phase=phase.name, **progress.report())
+        reason = next(filter(None, reasons), None)
+        self._tell("over", phase=phase.name, reason=reason, **progress.health())
+
+    async def _place(self, phase: Phase, progress: Progress) -> str | None:
+        """One prompt after the other; returns the reason of the first failure."""
+        reason = None
+        while self._stopped is None:
+            index = await phase.deck.take()
+            if index is None:
+                break
+            timing = await self._fly(phase, index, progress)
+            reason = reason or timing["reason"]
+        return reason
+
+    async def _fly(self, phase: Phase, index: int, progress: Progress) -> dict[str, Any]:
+        flight = Flight(Answer(index))
+        # A task of its own, so that it can be cut alone.
+        flight.task = asyncio.create_task(self._ask(flight, phase, progress))
+        self._flights.add(flight)
+        progress.in_flight += 1
+        await asyncio.wait([flight.task])
+        progress.in_flight -= 1
+        self._flights.discard(flight)
+        if not flight.task.cancelled():
+            flight.task.result()
+        elif flight.cut is not None:
+            flight.answer.fail(*flight.cut, at=time.monotonic())
+        timing = flight.answer.timing()
+        progress.done += 1
+        progress.failed += timing["failure"] is not None
+        if phase.name == MEASURED:
+            self._writer.put(dict(timing, kind="request"), array("d", flight.answer.chunks).tobytes())
+        return timing
+
+    async def _ask(self, flight: Flight, phase: Phase, progress: Progress) -> None:
+        answer = flight.answer
+        body = request_body(self._spec, phase.prompts[answer.index])
+        request = self._client.build_request("POST", self._spec["url"], content=body)
+        answer.sent = flight.heard_at = time.monotonic()
+        if phase.name == MEASURED and progress.done == 0:
+            self._tell("first", at=answer.sent)
+        try:
+            async with self._answered(request) as response:
+                await self._read(response, flight, progress)
+            answer.close(time.monotonic())
+        except asyncio.CancelledError:
+            if flight.cut is None:
+                raise
+            answer.fail(*flight.cut, at=time.monotonic())
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            answer.fail("refused", f"no connection to {self._spec['url']}: {error}", time.monotonic())
+        except httpx.TransportError as error:
+            said = str(error) or type(error).__name__
+            answer.fail("cut off", f"the connection broke off: {said}", time.monotonic())
+
+    @contextlib.asynccontextmanager
+    async def _answered(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
+        response = await self._client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _read(self, response: httpx.Response, flight: Flight, progress: Progress) -> None:
+        answer = flight.answer
+        answer.status = response.status_code
+        if response.status_code != httpx.codes.OK:
+            reason = refusal(response.status_code, await beginning(response))
+            answer.fail("rejected", reason, time.monotonic())
+            return
+        events = EventReader()
+        async for data in response.aiter_raw():
+            at = flight.heard_at = time.monotonic()
+            for event in events.feed(data):
+                if answer.take(event, at):
+                    progress.chunk(at)
+            if answer.over:
+                return
+
+    async def _tick(self, phase: Phase, progress: Progress) -> None:
+        while True:
+            await asyncio.sleep(min(TICK_S, max(0.0, progress.next_report - time.monotonic())))
+            self._tell_seconds(phase, progress)
+            self._cut_what_idles()
+            self._writer.flush()
+
+    def _tell_seconds(self, phase: Phase, progress: Progress) -> None:
+        while time.monotonic() >= progress.next_report:
+            self._tell("second", phase=phase.name, **progress.report())
+
+    def _cut_what_idles(self) -> None:
+        limit_s = self._spec["idle_limit_s"]
+        before = time.monotonic() - limit_s
+        for flight in self._flights:
+            if flight.heard_at < before:
+                flight.end("timed out", f"nothing came for {limit_s:g} s")
+
+    def _stop(self, reason: str) -> None:
+        self._stopped = reason
+        for flight in self._flights:
+            flight.end("stopped", reason)
+
+    def _hear(self) -> None:
+        """The start of the measured phase, or the end."""
+        try:
+            data = self._link.recv(START.size)
+        except ConnectionResetError:
+            data = b""
+        assert self._started is not None
+        if data and not self._started.done():
+            self._started.set_result(START.unpack(data)[0])
+        elif not data:
+            asyncio.get_running_loop().remove_reader(self._link)
+            self._stop("the load was stopped")
+            if not self._started.done():
+                self._started.set_result(None)
+
+    def _tell(self, kind: str, **fields: Any) -> None:
+        self._writer.put(dict(fields, kind=kind))
+
+    async def _say_the_rest(self) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._writer.flush()
+            while not self._writer.idle:
+                await asyncio.sleep(TICK_S / 10)
+                self._writer.flush()
+
+
+def work(spec: Spec, places: int, link: socket.socket, phases: tuple[Phase, Phase], begun: float) -> None:
+    """The whole life of a worker's process."""
+    # Who reads the generator's output, or holds its life line, is not to wait for the workers.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    for phase in phases:
+        phase.deck.receive()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        asyncio.run(Worker(spec, places, link).run(*phases, begun))
+
+
+def client(places: int, api_key: str | None) -> httpx.AsyncClient:
+    """A client whose only limit is ours."""
+    headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
+    limits = httpx.Limits(
+        max_connections=None, max_keepalive_connections=places, keepalive_expiry=KEEPALIVE_S
+    )
+    return httpx.AsyncClient(headers=headers, limits=limits, timeout=None, trust_env=False)
+
+
+def request_body(spec: Spec, prompt: str) -> bytes:
+    """The request for one prompt."""
+    content = {
+        "model": spec["model"],
+        "prompt": prompt,
+        "max_tokens": spec["output_tokens"],
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    return json.dumps(content).encode()
+
+
+async def beginning(response: httpx.Response) -> bytes:
+    """As much of a refusal as tells why."""
+    body = b""
+    async for data in response.aiter_raw():
+        body += data
+        if len(body) >= REFUSAL_BYTES:
+            break
+    return body

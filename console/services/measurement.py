@@ -1,0 +1,253 @@
+"""One benchmark at one concurrency: the load, what servers and GPUs said meanwhile, and the result."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, prompts_for
+from console.domain.bench.client_limits import client_limits
+from console.domain.bench.figures import figures
+from console.domain.bench.load import (
+    LoadBegun,
+    LoadDone,
+    LoadEvent,
+    LoadRequests,
+    LoadSecond,
+    LoadSpec,
+    RequestTiming,
+)
+from console.domain.bench.prompts import Calibration, prompts
+from console.domain.bench.result import BenchResult, Client, Context
+from console.domain.errors import ConnectionLost, HostError
+from console.domain.metrics import Reading, parse_reading
+from console.services.bench_load import load
+from console.services.bench_store import BenchStore
+from console.services.bench_target import BenchTarget, settings_of
+from console.services.gpu_means import GpuMeans
+from console.services.telemetry import HostWatch
+
+KEEP_EVERY_S = 3.0
+"""A console that is killed loses no more than that."""
+UNDER_WAY = "the console ended while it measured"
+"""Kept with what is measured so far, until the end."""
+
+Counters = dict[str, Reading]
+
+
+class Measurement:
+    """Takes one measurement; `events` may be taken once."""
+
+    def __init__(
+        self,
+        watch: HostWatch,
+        target: BenchTarget,
+        ask: BenchAsk,
+        concurrency: int,
+        *,
+        seed: int,
+        series: str,
+        host: str,
+        demo: bool,
+        store: BenchStore,
+    ) -> None:
+        self._watch = watch
+        self._target = target
+        self._ask = ask
+        self._concurrency = concurrency
+        self._seed = seed
+        self._series = series
+        self._host = host
+        self._demo = demo
+        self._store = store
+        self._id = secrets.token_hex(6)
+        self._at = time.time()
+        self._timings: list[RequestTiming] = []
+        self._begun: LoadBegun | None = None
+        self._seconds: list[LoadSecond] = []
+        self._others: list[int] = []
+        self._gpus = GpuMeans(target.gpus)
+        self._kept_at = 0.0
+
+    async def events(self, stop: asyncio.Event, calibration: Calibration) -> AsyncGenerator[BenchEvent, None]:
+        """Everything until the result, which is the last event and kept. Raises HostError after it."""
+        spec = self._spec(calibration)
+        if self._ask.cache == "flushed":
+            yield self._phase("emptying the prefix caches")
+            await self._flush()
+        yield self._phase(f"warming up with {len(spec.warmup)} requests")
+        before = await self._counters()
+        done: LoadDone | None = None
+        lost: HostError | None = None
+        try:
+            loading = load(self._watch.link, spec, self._target.python, stop)
+            async with aclosing(loading) as told:
+                async for event in told:
+                    if isinstance(event, LoadSecond | LoadRequests):
+                        yield event
+                    done = await self._take(event) or done
+        except HostError as error:
+            lost = error
+        after = {} if isinstance(lost, ConnectionLost) else await self._counters()
+        result = self._result(done, before, after, _partial(done, lost))
+        await self._store.add(result)
+        yield result
+        if lost is not None:
+            raise lost
+
+    def _spec(self, calibration: Calibration) -> LoadSpec:
+        ask, concurrency = self._ask, self._concurrency
+        count = ask.prompts or prompts_for(concurrency)
+        rng = random.Random(self._seed)
+        length = ask.input_tokens or 1
+        texts = prompts(count + concurrency, length, rng, calibration, warm=ask.cache == "warm")
+        return LoadSpec(
+            url=self._target.url,
+            model=self._target.profile.model if self._target.profile else "default",
+            prompts=texts[concurrency:],
+            warmup=texts[:concurrency],
+            output_tokens=ask.output_tokens or 2,
+            concurrency=concurrency,
+            workers=workers_for(concurrency),
+            total_limit_s=ask.total_limit_s,
+        )
+
+    def _phase(self, text: str) -> BenchPhase:
+        return BenchPhase(text=text, concurrency=self._concurrency)
+
+    async def _flush(self) -> None:
+        for port in self._target.servers.values():
+            await self._watch.client.flush(port)
+
+    async def _take(self, event: LoadEvent) -> LoadDone | None:
+        match event:
+            case LoadBegun():
+                self._begun = event
+            case LoadSecond() if event.second >= 0:
+                self._seconds.append(event)
+                self._gpus.take(self._watch.sample)
+                self._note_others(event.in_flight)
+            case LoadRequests():
+                self._timings += event.items
+                await self._keep()
+            case LoadDone():
+                return event
+        return None
+
+    def _note_others(self, ours: int) -> None:
+        """Requests that the servers have beyond ours, as far as their gauges are of now."""
+        running = [
+            view.running
+            for view in self._watch.server_views()
+            if view.running is not None and view.process.role in ("decode", "single")
+        ]
+        if running:
+            self._others.append(max(0, sum(running) - ours))
+
+    async def _keep(self) -> None:
+        now = time.monotonic()
+        if now - self._kept_at >= KEEP_EVERY_S:
+            self._kept_at = now
+            await self._store.add(self._result(None, {}, {}, UNDER_WAY))
+
+    async def _counters(self) -> Counters:
+        found: Counters = {}
+        for name, port in self._target.servers.items():
+            page = await self._watch.client.metrics(port)
+            if page.text is not None:
+                found[name] = parse_reading(page.text, time.monotonic())
+        return found
+
+    def _result(
+        self, done: LoadDone | None, before: Counters, after: Counters, partial: str | None
+    ) -> BenchResult:
+        duration = done.duration_s if done else max((each.ended for each in self._timings), default=0.0)
+        found = figures(self._timings, duration, self._ask.output_tokens)
+        client = self._client(done, found.concurrency)
+        return BenchResult(
+            id=self._id,
+            at=self._at,
+            series=self._series,
+            label=self._ask.label,
+            context=self._context(before, after, duration, found.total_output_tokens),
+            figures=found,
+            client=client,
+            partial=partial,
+            requests=tuple(self._timings),
+        )
+
+    def _client(self, done: LoadDone | None, in_flight: float) -> Client:
+        cpu = done.cpu_pct if done else max((each.cpu_pct for each in self._seconds), default=0.0)
+        lag = done.lag_max_ms if done else max((each.lag_ms for each in self._seconds), default=0.0)
+        return Client(
+            where="host",
+            name=self._begun.client if self._begun else "n/a",
+            workers=workers_for(self._concurrency),
+            cpu_pct=cpu,
+            lag_p95_ms=done.lag_p95_ms if done else lag,
+            lag_max_ms=lag,
+            limited=None if done is None else client_limits(done, in_flight, self._concurrency),
+        )
+
+    def _context(self, before: Counters, after: Counters, duration: float, tokens: int) -> Context:
+        target, ask = self._target, self._ask
+        moved = [(before[name], after[name]) for name in before.keys() & after.keys()]
+        sample = self._watch.sample
+        versions = {"sglang": target.version, "driver": sample.gpu.driver if sample else None}
+        return Context(
+            host=self._host,
+            demo=self._demo,
+            profile=target.profile.name if target.profile else None,
+            settings=settings_of(target.profile) if target.profile else {},
+            verified=target.verified,
+            runs=target.runs,
+            versions={name: version for name, version in versions.items() if version},
+            model=target.profile.model if target.profile else None,
+            input_tokens=ask.input_tokens or 0,
+            output_tokens=ask.output_tokens or 0,
+            max_concurrency=self._concurrency,
+            prompts=ask.prompts or prompts_for(self._concurrency),
+            seed=self._seed,
+            cache=ask.cache,
+            other_load=sum(self._others) / len(self._others) if self._others else None,
+            gpu=self._gpus.means(duration, tokens),
+            kv_transfer_gb_s=_transfer_speed(moved),
+            server_tokens=_server_tokens(moved, self._concurrency * (ask.output_tokens or 0)),
+        )
+
+
+def workers_for(concurrency: int) -> int:
+    """Processes of the generator: one is half a core at about 5,000 tokens a second."""
+    return 1 if concurrency <= 32 else 2 if concurrency <= 128 else 4
+
+
+def _partial(done: LoadDone | None, lost: HostError | None) -> str | None:
+    if lost is not None:
+        return str(lost)
+    if done is None:
+        return "the load generator ended without a word"
+    return "stopped before all requests were answered" if done.stopped else None
+
+
+def _server_tokens(moved: list[tuple[Reading, Reading]], warmup: int) -> int | None:
+    """Output tokens of requests that ended, by the servers' counters, less those of the warm-up."""
+    counts = [
+        now.finished_tokens - (was.finished_tokens or 0.0)
+        for was, now in moved
+        if now.finished_tokens is not None and was.process_start == now.process_start
+    ]
+    return round(max(counts)) - warmup if counts else None
+
+
+def _transfer_speed(moved: list[tuple[Reading, Reading]]) -> float | None:
+    """Mean GB/s over the transfers meanwhile."""
+    for was, now in moved:
+        if now.transfer_speed_sum is not None and now.transfers is not None:
+            count = now.transfers - (was.transfers or 0.0)
+            if count > 0:
+                return (now.transfer_speed_sum - (was.transfer_speed_sum or 0.0)) / count
+    return None
