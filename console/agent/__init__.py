@@ -51,6 +51,9 @@ answer has the fields of the struct named after ->, from console.domain.host_fac
                  -> {"environment": {name: value} | null}: of the run's first process, as it was started
 Refused, with an error, to an agent that was started with "readonly": true, or was told so:
     readonly     {"id": n, "on": bool}: `on` false takes back only what this order did, not the option
+    load         {"id": n, "python": path | null, "spec": fields of console.domain.bench.load.LoadSpec}
+                 -> a LoadEvent in each part, `done` or `failed` in the last; parts without a value say that
+                 it goes on. One at a time. After `cancel` the requests in flight are cut, told, and it ends
     lock         {"id": n, "by": str, "what": str}   -> {"held": bool, "holder": LockHolder | null}
     unlock       {"id": n}
 And refused without the lock:

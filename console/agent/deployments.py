@@ -94,17 +94,18 @@ class Deployments:
     def _set_readonly(self, order: Order) -> None:
         self._told_readonly = bool(order["on"])
 
-    def _refuse_when_readonly(self) -> None:
+    def refuse_when_readonly(self) -> None:
+        """Raise Refused when this session changes nothing."""
         if self._always_readonly or self._told_readonly:
             raise Refused(READ_ONLY)
 
     def _refuse_to_change(self) -> None:
-        self._refuse_when_readonly()
+        self.refuse_when_readonly()
         if not self._lock.held:
             raise Refused(NO_LOCK)
 
     def _take_lock(self, order: Order) -> object:
-        self._refuse_when_readonly()
+        self.refuse_when_readonly()
         other = self._lock.take(str(order["by"]), str(order["what"]))
         return {"held": other is None, "holder": other or self._lock.holder()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator
 
 DIGITS = 5
 """Of seconds: 10 µs, which keeps lists of chunks short."""
@@ -14,19 +14,28 @@ Event = Dict[str, Any]
 
 
 class PhaseMerge:
-    """The seconds of one phase. Every worker tells each of its own, in order."""
+    """The seconds of one phase. Every worker tells each of its own, in order, and then that it is through."""
 
     def __init__(self, workers: int, of: int, *, measured: bool) -> None:
-        self._of = of
+        self.of = of
         self._measured = measured
         self._reports: list[list[Event]] = [[] for _ in range(workers)]
         self._ends: dict[int, Event] = {}
         self._next = 0
 
     @property
+    def told(self) -> bool:
+        """True when every worker has told of a second."""
+        return self._next > 0
+
+    @property
     def over(self) -> bool:
         """True when every worker is through."""
         return len(self._ends) == len(self._reports)
+
+    def has_ended(self, worker: int) -> bool:
+        """Whether this worker is through."""
+        return worker in self._ends
 
     @property
     def done(self) -> int:
@@ -43,27 +52,26 @@ class PhaseMerge:
         """That of a failure."""
         return next((end["reason"] for end in self._ends.values() if end["reason"]), None)
 
-    def take(self, worker: int, report: Event) -> Iterator[Event]:
-        """A worker's next second; yields the seconds which it completes."""
-        self._reports[worker].append(report)
-        yield from self._complete()
+    def take(self, worker: int, header: Event) -> Iterator[Event]:
+        """What a worker tells (`second` or `over`); yields the seconds that it completes."""
+        if header["kind"] == "over":
+            self._ends[worker] = header
+        else:
+            self._reports[worker].append(header)
+        while self._is_complete(self._next):
+            if self.of:
+                yield self._second(self._next)
+            self._next += 1
 
-    def end(self, worker: int, health: Event) -> Iterator[Event]:
-        """A worker is through; others may have waited for it."""
-        self._ends[worker] = health
-        yield from self._complete()
-
-    def health(self, name: str) -> float:
+    def health(self) -> Event:
         """Of the worker that fares worst."""
-        return max((end[name] for end in self._ends.values()), default=0.0)
+        return {
+            name: round(max((end[name] for end in self._ends.values()), default=0.0), 3)
+            for name in ("cpu_pct", "lag_p95_ms", "lag_max_ms")
+        }
 
     def _last(self, name: str) -> int:
         return sum(reports[-1][name] for reports in self._reports if reports)
-
-    def _complete(self) -> Iterator[Event]:
-        while self._is_complete(self._next):
-            yield self._second(self._next)
-            self._next += 1
 
     def _is_complete(self, second: int) -> bool:
         told = [len(reports) > second for reports in self._reports]
@@ -79,7 +87,7 @@ class PhaseMerge:
             "in_flight": sum(each["in_flight"] for each in until),
             "done": sum(each["done"] for each in until),
             "failed": sum(each["failed"] for each in until),
-            "of": self._of,
+            "of": self.of,
             "lag_ms": round(max(each["lag_ms"] for each in now), 3),
             "cpu_pct": round(max(each["cpu_pct"] for each in now), 1),
         }
@@ -91,6 +99,8 @@ class Requests:
     def __init__(self) -> None:
         self.begun: float | None = None
         """The first dispatch, on the monotonic clock."""
+        self.answered = 0
+        """Requests that were not stopped."""
         self._ended_at = 0.0
         self._waiting: list[tuple[Event, array[float]]] = []
 
@@ -100,7 +110,7 @@ class Requests:
         return max(0.0, self._ended_at - self.begun) if self.begun is not None else 0.0
 
     def first(self, at: float) -> None:
-        """A worker has begun."""
+        """A request was sent at that time."""
         self.begun = at if self.begun is None else min(at, self.begun)
 
     def take(self, worker: int, timing: Event, body: bytes) -> None:
@@ -108,11 +118,13 @@ class Requests:
         chunks = array("d")
         chunks.frombytes(body)
         self._ended_at = max(self._ended_at, timing["ended"])
+        self.first(timing["sent"])
+        self.answered += timing["failure"] != "stopped"
         self._waiting.append((dict(timing, worker=worker), chunks))
 
     def batches(self) -> Iterator[Event]:
         """All that were not told yet. Wants every worker to have begun."""
-        batch: List[Event] = []
+        batch: list[Event] = []
         size = 0
         for timing, chunks in self._waiting:
             batch.append(self._told(timing, chunks))

@@ -1,12 +1,12 @@
 """One process of the load generator: so many requests in flight, and a time stamp for all that arrives.
 
-It tells the generator (loadgen.py), in frames over a socket, all that it measures; times are absolute times of
+It tells its leader (loadlead.py), in frames over a socket, all that it measures; times are absolute times of
 the monotonic clock, which processes share. Frames, by header["kind"]:
     second   phase, and the fields of a report of loadstats.Progress
     first    at: when the first request was sent
     request  the fields of loadanswer.Answer.timing; the body holds the arrivals of its chunks as doubles
     over     phase, reason: of the first failure, and the fields of loadstats.Progress.health
-The generator sends the start of the measured phase, one double, when every worker is warm. The end of the
+The leader sends the start of the measured phase, one double, when every worker is warm. The end of the
 socket, at any time, cuts the requests in flight.
 """
 
@@ -21,7 +21,7 @@ import socket
 import struct
 import time
 from array import array
-from typing import Any, AsyncIterator, Dict, NamedTuple, Sequence
+from typing import Any, AsyncIterator, Callable, Dict, NamedTuple, Sequence
 
 import httpx
 
@@ -67,6 +67,34 @@ class Flight:
             self.task.cancel()
 
 
+class Turn:
+    """The moment at which a request is written, one request after the other.
+
+    When many places become free at once, each request would otherwise wait, between its time stamp and its
+    last byte, for the work of all others. httpcore calls `trace` around each of its steps.
+    """
+
+    def __init__(self, turns: asyncio.Lock, at: Callable[[float], None]) -> None:
+        self._turns = turns
+        self._at = at
+        self._has_it = False
+
+    async def trace(self, step: str, _info: Dict[str, Any]) -> None:
+        """The connection stands, and the request is written; or it has been."""
+        if step == "http11.send_request_headers.started":
+            await self._turns.acquire()
+            self._has_it = True
+            self._at(time.monotonic())
+        elif step == "http11.send_request_body.complete":
+            self.end()
+
+    def end(self) -> None:
+        """Let the next one write, also when this could not."""
+        if self._has_it:
+            self._has_it = False
+            self._turns.release()
+
+
 class Worker:
     """`places` requests in flight through `warmup`, then, when told to, through `measured`."""
 
@@ -80,12 +108,12 @@ class Worker:
         self._flights: set[Flight] = set()
         self._stopped: str | None = None
         """Why."""
-        self._started: asyncio.Future[float | None] | None = None
+        self._started: asyncio.Future[float | None] = asyncio.get_running_loop().create_future()
+        self._turns = asyncio.Lock()
 
     async def run(self, warmup: Phase, measured: Phase, begun: float) -> None:
         """Do it all. `begun` is when the generator was started, on the monotonic clock."""
         loop = asyncio.get_running_loop()
-        self._started = loop.create_future()
         self._link.setblocking(False)
         loop.add_reader(self._link, self._hear)
         loop.add_reader(self._lag.fd, self._lag.probe)
@@ -154,13 +182,17 @@ class Worker:
 
     async def _ask(self, flight: Flight, phase: Phase, progress: Progress) -> None:
         answer = flight.answer
+
+        def sent(at: float) -> None:
+            answer.sent = flight.heard_at = at
+            if phase.name == MEASURED and progress.done == 0:
+                self._tell("first", at=at)
+
+        turn = Turn(self._turns, sent)
         body = request_body(self._spec, phase.prompts[answer.index])
-        request = self._client.build_request("POST", self._spec["url"], content=body)
-        answer.sent = flight.heard_at = time.monotonic()
-        if phase.name == MEASURED and progress.done == 0:
-            self._tell("first", at=answer.sent)
+        answer.sent = time.monotonic()
         try:
-            async with self._answered(request) as response:
+            async with self._answered(body, turn) as response:
                 await self._read(response, flight, progress)
             answer.close(time.monotonic())
         except asyncio.CancelledError:
@@ -174,8 +206,14 @@ class Worker:
             answer.fail("cut off", f"the connection broke off: {said}", time.monotonic())
 
     @contextlib.asynccontextmanager
-    async def _answered(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
-        response = await self._client.send(request, stream=True)
+    async def _answered(self, body: bytes, turn: Turn) -> AsyncIterator[httpx.Response]:
+        request = self._client.build_request(
+            "POST", self._spec["url"], content=body, extensions={"trace": turn.trace}
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+        finally:
+            turn.end()
         try:
             yield response
         finally:
@@ -226,7 +264,6 @@ class Worker:
             data = self._link.recv(START.size)
         except ConnectionResetError:
             data = b""
-        assert self._started is not None
         if data and not self._started.done():
             self._started.set_result(START.unpack(data)[0])
         elif not data:
@@ -256,7 +293,14 @@ def work(spec: Spec, places: int, link: socket.socket, phases: tuple[Phase, Phas
     for phase in phases:
         phase.deck.receive()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        asyncio.run(Worker(spec, places, link).run(*phases, begun))
+        asyncio.run(measure(spec, places, link, phases, begun))
+
+
+async def measure(
+    spec: Spec, places: int, link: socket.socket, phases: tuple[Phase, Phase], begun: float
+) -> None:
+    """A worker, made where its loop runs."""
+    await Worker(spec, places, link).run(*phases, begun)
 
 
 def client(places: int, api_key: str | None) -> httpx.AsyncClient:

@@ -20,6 +20,7 @@ from . import (
     greeting,
     hostinfo,
     inspecting,
+    loads,
     logs,
     processes,
     processfacts,
@@ -62,6 +63,7 @@ class Agent:
         self._inspections = inspecting.Inspections(
             writer, "/proc", self._gpus.report, self._deployments.run_of, clock
         )
+        self._loads = loads.Loads(writer, self._deployments.refuse_when_readonly, clock)
         self._seq = 0
         self._last_servers: list[dict[str, Any]] | None = None
         now = clock()
@@ -90,6 +92,7 @@ class Agent:
             "inspect": self._inspections.inspect,
             "check_flags": self._inspections.check_flags,
             "holders": self._inspections.holders,
+            "load": self._loads.load,
         }
         if name in action:
             action[name](order)
@@ -111,6 +114,7 @@ class Agent:
     def _cancel(self, order: dict[str, Any]) -> None:
         self._answers.cancel(order)
         self._inspections.cancel(int(order["id"]))
+        self._loads.cancel(int(order["id"]))
 
     def gpus_were_read(self) -> None:
         """A new reading is there: send it while it is fresh, and let the clock send only what comes late."""
@@ -129,10 +133,12 @@ class Agent:
             self._deployments.look_for_changes()
         if now >= self._sample_at:
             self._take_sample(now)
+        self._loads.beat()
         if self._writer.idle:
             self._logs.pump()
             self._answers.pump()
             self._inspections.pump()
+            self._loads.pump()
         # Before the wait is reckoned: a log is due again as soon as its chunk has gone out.
         self._writer.flush()
         due = min(self._scan_at, self._sample_at, self._beat_at + SILENCE_S + 0.1)
@@ -145,10 +151,13 @@ class Agent:
         """End what would outlive the agent."""
         self._answers.close()
         self._inspections.close()
+        self._loads.close()
 
     def readable(self) -> list[int]:
         """Descriptors that tell that a step is due before that."""
-        return self._answers.readable() + self._inspections.readable() if self._writer.idle else []
+        if not self._writer.idle:
+            return []
+        return self._answers.readable() + self._inspections.readable() + self._loads.readable()
 
     def _take_sample(self, now: float) -> None:
         self._seq += 1

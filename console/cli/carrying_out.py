@@ -1,4 +1,7 @@
-"""A plan carried out for the command line, and told of line by line; Ctrl-C and SIGTERM abort it."""
+"""A plan carried out for the command line, and told of line by line.
+
+Ctrl-C or SIGTERM aborts it in order. A second one leaves it where it stands, as when the host stays away.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
+from typing import Protocol
 
 import msgspec
 
@@ -30,7 +34,7 @@ async def carry_out(execution: Execution, plan: Plan) -> CarriedOut:
     narrator = Narrator(plan)
     told: list[StepEvent] = []
     result: PlanResult | None = None
-    with _aborted_by_signals(execution) as aborted:
+    with aborted_by_signals(execution) as aborted:
         async with aclosing(execution.events()) as events:
             async for event in events:
                 if isinstance(event, PlanResult):
@@ -42,13 +46,25 @@ async def carry_out(execution: Execution, plan: Plan) -> CarriedOut:
     return CarriedOut(result, tuple(told), aborted.is_set())
 
 
+class Abortable(Protocol):
+    """What can be asked to end."""
+
+    def abort(self) -> str:
+        """Ask it; what that will lead to, in a sentence."""
+        ...
+
+
 @contextmanager
-def _aborted_by_signals(execution: Execution) -> Iterator[asyncio.Event]:
+def aborted_by_signals(running: Abortable) -> Iterator[asyncio.Event]:
+    """Ctrl-C and SIGTERM ask it to end, and set the event; a second one raises KeyboardInterrupt."""
     loop, aborted = asyncio.get_running_loop(), asyncio.Event()
 
     def abort() -> None:
+        if aborted.is_set():
+            say("left where it stands")
+            raise KeyboardInterrupt
         aborted.set()
-        say(f"aborting: {execution.abort()}")
+        say(f"aborting: {running.abort()} (once more: leave it where it stands)")
 
     for number in ABORTING:
         loop.add_signal_handler(number, abort)

@@ -1,4 +1,4 @@
-"""A host that the command line changes: connected, its servers and records seen, and watched."""
+"""A host that the command line changes or measures: connected, its servers and records seen, and watched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from console.cli.operator import TargetOperator
-from console.cli.target import Target
+from console.cli.target import Target, TargetWatch
 from console.domain.errors import ConnectionLost
 from console.domain.observation import Ended, Servers, Update
 from console.domain.run_record import HostRecords
@@ -19,12 +19,19 @@ LOG_LINES = 200
 @asynccontextmanager
 async def connected(target: Target) -> AsyncGenerator[TargetOperator, None]:
     """Who changes the host. Raises HostError."""
+    async with watched(target) as watch:
+        yield TargetOperator(target, watch)
+
+
+@asynccontextmanager
+async def watched(target: Target) -> AsyncGenerator[TargetWatch, None]:
+    """The host, once it is known what runs on it. Raises HostError."""
     watch = target.watch(LOG_LINES)
     async with aclosing(watch.updates()) as updates:
         await _look(updates)
         following = asyncio.create_task(_follow(updates))
         try:
-            yield TargetOperator(target, watch)
+            yield watch
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)

@@ -27,7 +27,7 @@ async def consent(target: Target, plan: Plan, wish: Wish) -> tuple[Process, ...]
     if not wish.yes:
         if not asks:
             raise UsageError("nobody is there to confirm", next_step="give --yes, or look with --dry-run")
-        await _agree(f"{plan.title}?")
+        await agree(f"{plan.title}?")
     return tuple([await _foreign(each, wish, asks) for each in plan.foreign])
 
 
@@ -45,11 +45,12 @@ async def _foreign(ended: Ended, wish: Wish, asks: bool) -> Process:
     if ended.server[0] not in wish.end_pids:
         if not asks:
             raise UsageError(told, next_step=f"give --end {ended.server[0]} to end it")
-        await _agree(f"{told}. End it?")
+        await agree(f"{told}. End it?")
     return ended.server
 
 
-async def _agree(question: str) -> None:
+async def agree(question: str) -> None:
+    """Ask on the terminal. Raises UsageError where the answer is no."""
     if (await _answer(f"{question} [y/N]")).lower() not in ("y", "yes"):
         raise UsageError(NOT_CONFIRMED)
 

@@ -12,6 +12,7 @@ from .profile import Profile
 from .run_record import HostRecords
 
 BEGUN = ("launch", "ready", "router", "prove", "verify", "record")
+VERBS = {"switch": "switch to", "restart": "restart", "stop": "stop", "resume": "go on with"}
 
 
 def where_it_stands(records: HostRecords) -> str | None:
@@ -20,13 +21,18 @@ def where_it_stands(records: HostRecords) -> str | None:
     if plan is None or not records.interrupted:
         return None
     title = plan.steps[plan.step] if plan.step < len(plan.steps) else "its end"
-    what = plan.verb if plan.profile is None else f"{plan.verb} to {plan.profile}"
-    alive = [run.name for run in records.of_deployment() if run.alive]
-    stands = f"{' and '.join(alive)} live" if alive else "nothing of it lives"
+    what = f"{VERBS[plan.verb]} {plan.profile or ''}".rstrip()
     return (
         f"{plan.by} began to {what} and is gone since step {plan.step + 1} of {len(plan.steps)}"
-        f" ({title}); {stands}"
+        f" ({title}); {_living([run.name for run in records.of_deployment() if run.alive])}"
     )
+
+
+def _living(names: Sequence[str]) -> str:
+    if not names:
+        return "nothing of it lives"
+    first, last = names[:-1], names[-1]
+    return f"{', '.join(first)} and {last} live" if first else f"{last} lives"
 
 
 def resume_plan(profile: Profile, launches: Sequence[Launch], alive: Collection[str]) -> Plan | None:

@@ -239,8 +239,10 @@ def _pids(targets: Iterable[Target]) -> list[int]:
 def ended_names(targets: Sequence[Target]) -> str:
     """The targets in words, those of others marked."""
     foreign = [target.name for target in targets if target.is_foreign]
-    told = f" ({_listed(foreign)} not launched by the console)" if foreign else ""
-    return f"{_names(targets)}{told}"
+    if not foreign:
+        return _names(targets)
+    which = "" if len(foreign) == len(targets) else f"{_listed(foreign)} "
+    return f"{_names(targets)} ({which}not launched by the console)"
 
 
 def _names(targets: Sequence[Target]) -> str:

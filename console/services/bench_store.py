@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError, UsageError
 from console.services.bench_table import BenchTable
@@ -29,11 +31,16 @@ class BenchStore:
         self._table = BenchTable(path or journal_path())
         self._tell = tell
         self._unwritten: dict[str, BenchResult] = {}
+        # What is kept of a result must not come after what is kept of it later.
+        self._turn = asyncio.Lock()
         self.trouble: ConsoleError | None = None
         """What went wrong first, if anything did."""
 
     async def add(self, result: BenchResult) -> None:
-        """Keep a result; raises nothing for what is wrong with the file."""
+        """Keep a result, in the place of what was kept of it before.
+
+        Raises nothing for what is wrong with the file.
+        """
         self._unwritten[result.id] = result
         await self._write()
 
@@ -50,8 +57,9 @@ class BenchStore:
         except JournalUnusable as error:
             self._troubled(error)
             kept = ()
-        ours = [each for each in self._unwritten.values() if _is_of(each, host, profile)]
-        return tuple(sorted([*kept, *ours], key=lambda result: result.at, reverse=True)[:limit])
+        ours = [_bare(each) for each in self._unwritten.values() if _is_of(each, host, profile)]
+        found = {result.id: result for result in (*kept, *ours)}
+        return tuple(sorted(found.values(), key=lambda result: result.at, reverse=True)[:limit])
 
     async def result(self, id: str) -> BenchResult:
         """One result with its requests, by the beginning of its id. Raises UsageError, JournalUnusable."""
@@ -66,7 +74,7 @@ class BenchStore:
 
         Raises UsageError, JournalUnusable.
         """
-        if series := await asyncio.to_thread(self._table.of_series, id):
+        if id not in self._unwritten and (series := await asyncio.to_thread(self._table.of_series, id)):
             return await self._read(series)
         return (await self.result(id),)
 
@@ -83,8 +91,12 @@ class BenchStore:
         ids = await self._ids(id)
         if len(ids) != 1:
             raise _not_one(id, ids)
-        if self._unwritten.pop(ids[0], None) is None:
+        was_unwritten = self._unwritten.pop(ids[0], None) is not None
+        try:
             await asyncio.to_thread(self._table.delete, ids[0])
+        except JournalUnusable:
+            if not was_unwritten:
+                raise
 
     async def close(self) -> None:
         """Write what could not be written before, and close the file; it can be used again."""
@@ -92,22 +104,24 @@ class BenchStore:
         await asyncio.to_thread(self._table.close)
 
     async def _write(self) -> None:
-        waiting = tuple(self._unwritten.values())
-        if not waiting:
-            return
-        try:
-            await asyncio.to_thread(self._table.add, waiting)
-        except JournalUnusable as error:
-            self._troubled(error)
-            return
-        for result in waiting:
-            self._unwritten.pop(result.id, None)
+        async with self._turn:
+            waiting = tuple(self._unwritten.values())
+            if not waiting:
+                return
+            try:
+                await asyncio.to_thread(self._table.put, waiting)
+            except JournalUnusable as error:
+                self._troubled(error)
+                return
+            for result in waiting:
+                if self._unwritten.get(result.id) is result:
+                    del self._unwritten[result.id]
 
     async def _ids(self, beginning: str) -> tuple[str, ...]:
         ours = tuple(id for id in self._unwritten if id.startswith(beginning))
         if beginning in ours:
             return (beginning,)
-        return (*ours, *await asyncio.to_thread(self._table.ids, beginning))
+        return tuple(dict.fromkeys((*ours, *await asyncio.to_thread(self._table.ids, beginning))))
 
     async def _read(self, ids: Sequence[str]) -> tuple[BenchResult, ...]:
         kept = [id for id in ids if id not in self._unwritten]
@@ -123,6 +137,10 @@ class BenchStore:
             self.trouble = error
             if self._tell is not None:
                 self._tell(error)
+
+
+def _bare(result: BenchResult) -> BenchResult:
+    return msgspec.structs.replace(result, requests=())
 
 
 def _is_of(result: BenchResult, host: str | None, profile: str | None) -> bool:

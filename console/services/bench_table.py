@@ -12,6 +12,10 @@ from console.domain.bench.load import RequestTiming
 from console.domain.bench.result import BenchResult
 from console.services.journal_file import JournalFile
 
+INSERT = (
+    "INSERT INTO bench_results (id, series, host, profile, at, summary, requests)"
+    " VALUES (:id, :series, :host, :profile, :at, :summary, :requests)"
+)
 AMBIGUOUS = 5
 """So many results with a beginning in common are named."""
 
@@ -28,18 +32,24 @@ class BenchTable:
         """Close the file; the next use opens it again."""
         self._file.close()
 
+    def put(self, results: Iterable[BenchResult]) -> None:
+        """Write all or none; a result that is there already, as what was measured so far, is replaced."""
+        rows = [_row(result) for result in results]
+        with self._file.writing() as connection:
+            connection.executemany(
+                f"{INSERT} ON CONFLICT (id) DO UPDATE SET summary = excluded.summary,"
+                " requests = excluded.requests",
+                rows,
+            )
+
     def add(self, results: Iterable[BenchResult]) -> tuple[str, ...]:
-        """Write all or none; the ids of those that were not there yet."""
+        """Write all or none; the ids of those that were not there yet, and only these are written."""
         rows = [_row(result) for result in results]
         with self._file.writing() as connection:
             return tuple(
                 str(row["id"])
                 for row in rows
-                if connection.execute(
-                    "INSERT OR IGNORE INTO bench_results (id, series, host, profile, at, summary, requests)"
-                    " VALUES (:id, :series, :host, :profile, :at, :summary, :requests)",
-                    row,
-                ).rowcount
+                if connection.execute(f"{INSERT} ON CONFLICT (id) DO NOTHING", row).rowcount
             )
 
     def newest(self, host: str | None, profile: str | None, limit: int) -> tuple[BenchResult, ...]:
@@ -75,7 +85,9 @@ class BenchTable:
         """Whole results; None for one that this version cannot read."""
         with self._file.reading() as connection:
             rows = [
-                connection.execute("SELECT summary, requests FROM bench_results WHERE id = ?", (id,)).fetchone()
+                connection.execute(
+                    "SELECT summary, requests FROM bench_results WHERE id = ?", (id,)
+                ).fetchone()
                 for id in ids
             ]
         return tuple(None if row is None else _whole(row["summary"], row["requests"]) for row in rows)

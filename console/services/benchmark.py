@@ -10,7 +10,14 @@ from contextlib import aclosing
 
 import msgspec
 
-from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, BenchPlan, BenchStopped, prompts_for
+from console.domain.bench.benching import (
+    BenchAsk,
+    BenchEvent,
+    BenchPhase,
+    BenchPlan,
+    BenchStopped,
+    prompts_for,
+)
 from console.domain.bench.prompts import Calibration
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError, ReadOnly, UsageError
@@ -181,4 +188,8 @@ class BenchmarkRun:
         )
         async with aclosing(measurement.events(self._stop, calibration)) as events:
             async for event in events:
-                yield msgspec.structs.replace(event, number=number, of=of) if isinstance(event, BenchPhase) else event
+                yield (
+                    msgspec.structs.replace(event, number=number, of=of)
+                    if isinstance(event, BenchPhase)
+                    else event
+                )

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
-from console.domain.host_facts import GpuFact, Group, Holders, PortFact, ProcessFact
+from console.domain.host_facts import GpuFact, GpuHolder, Group, Holders, PortFact, ProcessFact
 from console.domain.plan import GONE_S, Step, Target
 from console.services.host_control import HostControl, same
 from console.services.step_failure import StepFailed
 
-POLL_S = 0.2
+POLL_S = 0.1
 COMES_BACK_S = 4.0
 """A container or unit that starts its server again does so within seconds."""
 UNSEEN_MIB = 2048.0
@@ -88,7 +88,11 @@ async def see_gone(control: HostControl, step: Step) -> AsyncGenerator[str, None
         raise StepFailed(f"still alive: {_named(living)}", "stop again, or look at them on the host")
     zombies = [member for group in groups for member in group.members]
     if zombies:
-        yield f"{_named(zombies)}: ended, and not yet collected by the parent (zombie); it holds nothing"
+        them = "it" if len(zombies) == 1 else "them"
+        yield (
+            f"{_named(zombies)}: ended, and not yet collected by the parent (zombie);"
+            f" nothing is held by {them}"
+        )
     if any(target.is_foreign for target in step.targets):
         yield f"looking for {COMES_BACK_S:.0f} s whether somebody starts it again"
         await _watch_return(control, step.targets)
@@ -137,7 +141,7 @@ def _left(holders: Holders, step: Step) -> str | None:
 
 def _holds(gpu: GpuFact, targets: Sequence[Target]) -> bool:
     """A list of processes may be seconds old: of those that are gone, the memory in use tells."""
-    living = [holder for holder in gpu.holders if holder.process.state not in "XZ"]
+    living = _living_holders(gpu)
     if any(_is_of(holder.process, targets) for holder in living):
         return True
     others_mib = sum(holder.mem_mib or 0.0 for holder in living)
@@ -158,13 +162,19 @@ def _port_words(fact: PortFact) -> str:
 
 def _gpu_words(gpus: Sequence[GpuFact]) -> str:
     """As `2 processes, 202042 MiB still held on GPU 0,1`."""
-    holders = {holder.process.pid for gpu in gpus for holder in gpu.holders}
-    held = sum(
-        sum(holder.mem_mib or 0.0 for holder in gpu.holders) if gpu.holders else gpu.mem_used_mib or 0.0
-        for gpu in gpus
-    )
-    who = _count(holders) if holders else "nobody to be seen, but"
+    holders = {holder.process.pid for gpu in gpus for holder in _living_holders(gpu)}
+    held = sum(map(_held_mib, gpus))
+    who = _count(holders) if holders else "no process to be seen"
     return f"{who}, {held:.0f} MiB still held on GPU {','.join(str(gpu.index) for gpu in gpus)}"
+
+
+def _held_mib(gpu: GpuFact) -> float:
+    living = _living_holders(gpu)
+    return sum(holder.mem_mib or 0.0 for holder in living) if living else gpu.mem_used_mib or 0.0
+
+
+def _living_holders(gpu: GpuFact) -> list[GpuHolder]:
+    return [holder for holder in gpu.holders if holder.process.state not in "XZ"]
 
 
 def _count(processes: Collection[object]) -> str:

@@ -17,7 +17,8 @@ SCRAPE_S = 2.0
 STARTING_HEALTH_S = 2.0
 ENDING_START_HEALTH_S = 0.4
 """Once the ready line has come, somebody waits for the answer."""
-LOOK_S = 0.5
+LOOK_S = 0.1
+"""So soon after the ready line the question is asked."""
 READY_HEALTH_S = 15.0
 """A health check is a request of one token: rare once the server is ready."""
 READY_ROUTER_S = 5.0
@@ -53,7 +54,8 @@ class Probe:
         """Until the next question is due, which may come to be earlier meanwhile."""
         begun, left = time.monotonic(), self._health_pause_s()
         while left > 0:
-            await asyncio.sleep(min(left, LOOK_S))
+            # Only a plan that waits for a start is in a hurry.
+            await asyncio.sleep(min(left, SCRAPE_S if left > STARTING_HEALTH_S else LOOK_S))
             left = begun + self._health_pause_s() - time.monotonic()
 
     def _health_pause_s(self) -> float:

@@ -112,8 +112,8 @@ class WatchedHost:
         )
 
     async def preflight(self, plan: Plan) -> tuple[Check, ...]:
-        """See HostControl."""
-        if plan.profile is None:
+        """See HostControl. A plan that goes on has no such step: what it needs, its own servers hold."""
+        if plan.profile is None or all(step.kind != "preflight" for step in plan.steps):
             return ()
         link, launches = self._watch.link, plan.launches
         python = launches[0].argv[0]

@@ -1,8 +1,8 @@
 """A host of real SGLang servers for tests that change it: a real sshd, state and profiles of its own.
 
-    with RealHost(folder) as host:
-        async with host.console() as console:
-            result = await console.carry_out(await console.operator.switch_plan("pair"))
+with RealHost(folder) as host:
+    async with host.console() as console:
+        result = await console.carry_out(await console.operator.switch_plan("pair"))
 """
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ class RealHost:
         profiles.mkdir(parents=True)
         for name, text in PROFILES.items():
             (profiles / f"{name}.toml").write_text(text.format(home=HOME, ports=self.ports))
-        self.server = SshServer(
-            self.folder / "sshd", self.home, {"SetEnv": f"DSV4_AGENT_STATE={self.state}"}
-        )
+        self.server = SshServer(self.folder / "sshd", self.home, {"SetEnv": f"DSV4_AGENT_STATE={self.state}"})
         self.server.trust()
         self.server.add_alias("gpu-box")
         self.server.start()
@@ -111,7 +109,7 @@ class RealHost:
         self._patch.undo()
 
     def processes(self, runs: Collection[str] | None = None) -> list[int]:
-        """The living processes of these runs, or of all that were ever launched here: those in their session."""
+        """Those that live in the sessions of these runs, or of all that were ever launched here."""
         sessions = {
             (record["pid"], record["start_ticks"])
             for record in map(_json, self.state.glob("runs/*/run.json"))
@@ -125,7 +123,9 @@ class RealHost:
         ]
 
     @asynccontextmanager
-    async def console(self, name: str = "tester@console", *, readonly: bool = False) -> AsyncIterator[Console]:
+    async def console(
+        self, name: str = "tester@console", *, readonly: bool = False
+    ) -> AsyncIterator[Console]:
         """A console of `name`, connected; what runs on the host and is recorded there has been told."""
         watch = HostWatch(
             Identity(name="gpu-box", readonly=readonly),
@@ -185,9 +185,13 @@ class RealHost:
         return json.loads(fetch(f"http://127.0.0.1:{port}/server_info", 30.0))[name]
 
     @contextmanager
-    def load(self) -> Iterator[Load]:
-        """A client that sends one request after the other through the router, whatever becomes of them."""
-        load = Load(self)
+    def load(self, patience_s: float = 5.0) -> Iterator[Load]:
+        """A client that sends one request after the other through the router, whatever becomes of them.
+
+        A request is cut after `patience_s`. That may end a thread of prefill's for good, if decode stands
+        still meanwhile.
+        """
+        load = Load(self, patience_s)
         load.start()
         try:
             yield load
@@ -199,9 +203,10 @@ class RealHost:
 class Load(threading.Thread):
     """See RealHost.load."""
 
-    def __init__(self, host: RealHost) -> None:
+    def __init__(self, host: RealHost, patience_s: float) -> None:
         super().__init__()
         self._host = host
+        self._patience_s = patience_s
         self.over = threading.Event()
         self.answered = 0
         self.failed = 0
@@ -210,7 +215,7 @@ class Load(threading.Thread):
         """Until it is over."""
         while not self.over.is_set():
             try:
-                self._host.complete(self._host.ports.router, max_tokens=32, timeout_s=5.0)
+                self._host.complete(self._host.ports.router, max_tokens=32, timeout_s=self._patience_s)
                 self.answered += 1
             except OSError:
                 self.failed += 1
@@ -246,9 +251,7 @@ class Console:
         """The runs of the deployment, by name."""
         return {run.name: run for run in self.watch.records.of_deployment()}
 
-    async def until(
-        self, condition: Callable[[], object], what: str, limit_s: float = PATIENCE_S
-    ) -> float:
+    async def until(self, condition: Callable[[], object], what: str, limit_s: float = PATIENCE_S) -> float:
         """Wait for it; how long that took, in seconds. AssertionError when it does not come."""
         begun = time.monotonic()
         while not condition():

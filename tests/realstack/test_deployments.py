@@ -5,12 +5,11 @@ In order: what a test leaves on the host the next one begins with, and where tha
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +39,21 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Po
     process.wait()
 
 
-def assert_up(console: Console, result: PlanResult, profile: str) -> None:
+@pytest.fixture
+def port_holder(host: RealHost) -> Iterator[subprocess.Popen[str]]:
+    """A program that is no server, and listens on the port of `single`."""
+    program = (
+        "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); print(); input()"
+    )
+    command = [sys.executable, "-u", "-c", program, str(host.ports.single)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        yield process
+        process.kill()
+
+
+async def see_up(console: Console, result: PlanResult, profile: str) -> None:
     assert result.state == "done", result.sentence
     deployment = result.deployment
     assert deployment is not None
@@ -49,6 +62,7 @@ def assert_up(console: Console, result: PlanResult, profile: str) -> None:
     assert deployment.proof.passed
     assert deployment.verification is not None
     assert deployment.verification.differences == ()
+    await console.until_state("ready", limit_s=5.0)
     seen = console.seen()
     assert (seen.profile, seen.state, seen.verified) == (profile, "ready", True)
 
@@ -57,28 +71,17 @@ def counters(port: int) -> Reading:
     return parse_reading(fetch(f"http://127.0.0.1:{port}/metrics", 30.0), at=0.0)
 
 
-async def test_a_port_in_use_is_refused_before_anything_is_touched(host: RealHost) -> None:
-    listens = (
-        "import socket,signal; s=socket.create_server(('127.0.0.1', %d)); print(flush=True); signal.pause()"
-    )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", listens % host.ports.single], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
-    )
-    try:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        async with host.console() as console:
-            result = await console.carry_out(await console.operator.switch_plan("single"))
-        assert result.state == "failed"
-        assert f"port {host.ports.single}" in result.sentence
-        assert f"pid {holder.pid}" in result.sentence
-        assert result.sentence.endswith("nothing was changed")
-        assert holder.poll() is None
-        assert host.processes() == []
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
+async def test_a_port_in_use_is_refused_before_anything_is_touched(
+    host: RealHost, port_holder: subprocess.Popen[str]
+) -> None:
+    async with host.console() as console:
+        result = await console.carry_out(await console.operator.switch_plan("single"))
+    assert result.state == "failed"
+    assert f"port {host.ports.single}" in result.sentence
+    assert f"pid {port_holder.pid}" in result.sentence
+    assert result.sentence.endswith("nothing was changed")
+    assert port_holder.poll() is None
+    assert host.processes() == []
 
 
 async def test_from_nothing_to_one_server_beside_a_strangers(
@@ -87,7 +90,7 @@ async def test_from_nothing_to_one_server_beside_a_strangers(
     async with host.console() as console:
         plan = await console.operator.switch_plan("single")
         assert plan.targets == ()
-        assert_up(console, await console.carry_out(plan), "single")
+        await see_up(console, await console.carry_out(plan), "single")
         assert host.complete(host.ports.single) == 8
     assert stranger.poll() is None
 
@@ -97,7 +100,7 @@ async def test_from_one_server_to_a_pair(host: RealHost, stranger: subprocess.Po
         single = console.runs().get("single")
         plan = await console.operator.switch_plan("pair")
         assert [target.role for target in plan.targets] == (["single"] if single else [])
-        assert_up(console, await console.carry_out(plan), "pair")
+        await see_up(console, await console.carry_out(plan), "pair")
         assert host.complete(host.ports.router) == 8
         assert set(console.runs()) == {"prefill", "decode", "router"}
     assert is_refused(host.ports.single)
@@ -107,7 +110,7 @@ async def test_from_one_server_to_a_pair(host: RealHost, stranger: subprocess.Po
 async def test_a_changed_setting_is_seen_in_the_servers(host: RealHost) -> None:
     async with host.console() as console:
         result = await console.carry_out(await console.operator.switch_plan("pair-few"))
-        assert_up(console, result, "pair-few")
+        await see_up(console, result, "pair-few")
         assert host.setting(host.ports.prefill, "max_running_requests") == 7
         assert host.setting(host.ports.decode, "max_running_requests") == 7
         assert host.complete(host.ports.router) == 8
@@ -117,7 +120,7 @@ async def test_a_restart_launches_both_roles_anew_with_the_same_settings(host: R
     async with host.console() as console:
         before = console.runs()
         result = await console.carry_out(await console.operator.restart_plan())
-        assert_up(console, result, "pair-few")
+        await see_up(console, result, "pair-few")
         after = console.runs()
         assert after.keys() == before.keys()
         for name, run in after.items():
@@ -140,9 +143,13 @@ async def test_readonly_is_refused_by_the_console_and_by_the_host(host: RealHost
         with pytest.raises(ReadOnly, match="--readonly was given"):
             console.operator.execute(plan)
         link = console.watch.link
-        orders = {
+        orders: dict[str, dict[str, Any]] = {
             "lock": {"by": "tester", "what": "anything"},
-            "signal": {"runs": [run.id for run in console.runs().values()], "processes": [], "signal": "KILL"},
+            "signal": {
+                "runs": [run.id for run in console.runs().values()],
+                "processes": [],
+                "signal": "KILL",
+            },
             "write": {"name": "plan", "content": None},
             "launch": {"run": {"id": "x"}},
         }

@@ -1,0 +1,117 @@
+"""`dsv4-console bench` and `bench sweep`: a plan, its consent, the measurement, and its results as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from contextlib import aclosing
+
+import msgspec
+
+from console.cli.bench_chart import chart_lines
+from console.cli.bench_json import json_line
+from console.cli.bench_narrator import BenchNarrator
+from console.cli.bench_report import plan_lines, result_lines
+from console.cli.bench_standing import Standing, standing_lines
+from console.cli.bencher import measuring
+from console.cli.carrying_out import aborted_by_signals
+from console.cli.consent import agree
+from console.cli.narrator import say
+from console.cli.target import Given, choose
+from console.domain.bench.benching import BenchAsk, Bencher, BenchPlan, BenchRun, BenchStopped
+from console.domain.bench.result import BenchResult
+from console.domain.errors import ReadOnly, UsageError
+from console.domain.printable import printable
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+
+class BenchWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says beside what is to be measured."""
+
+    yes: bool = False
+    as_json: bool = False
+    chart: bool = False
+
+
+def measure(given: Given, ask: BenchAsk, wish: BenchWish) -> int:
+    """Make the plan, ask, measure; returns the exit code. Raises ConsoleError."""
+    return asyncio.run(_measure(given, ask, wish))
+
+
+async def _measure(given: Given, ask: BenchAsk, wish: BenchWish) -> int:
+    async with measuring(choose(given)) as (bencher, operator):
+        plan = await bencher.plan(ask)
+        for line in plan_lines(plan):
+            say(line)
+        if (why := bencher.refusal()) is not None:
+            raise ReadOnly(why)
+        await consent_to_load(f"Measure {plan.target}?", yes=wish.yes)
+        named = [entry.profile for entry in operator.profiles() if entry.name == plan.profile]
+        shape = named[0].bench if named and named[0] is not None else None
+        return await _carried_out(bencher, plan, await Standing.of(bencher, plan, shape), wish)
+
+
+async def consent_to_load(question: str, *, yes: bool) -> None:
+    """A benchmark loads a server that others use. Raises UsageError where nobody agrees to that."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "a benchmark loads a server that others may use, and nobody is there to confirm",
+            next_step="give --yes",
+        )
+    await agree(question)
+
+
+async def _carried_out(bencher: Bencher, plan: BenchPlan, standing: Standing, wish: BenchWish) -> int:
+    run = bencher.run(plan)
+    with aborted_by_signals(run) as aborted:
+        results, stopped = await _measured(run, standing, wish)
+    if wish.chart and not wish.as_json:
+        _print(chart_lines(results))
+    if stopped is not None:
+        say(f"stopped: {stopped.reason}" + (f". Next: {stopped.next}" if stopped.next else ""))
+    if aborted.is_set():
+        return INTERRUPTED
+    return FAILED if stopped is not None or not_measured(results) else DONE
+
+
+def not_measured(results: Iterable[BenchResult]) -> bool:
+    """Is there a result of which no request succeeded, or none at all?"""
+    completed = [result.figures.completed for result in results]
+    return not completed or not all(completed)
+
+
+async def _measured(
+    run: BenchRun, standing: Standing, wish: BenchWish
+) -> tuple[list[BenchResult], BenchStopped | None]:
+    """To its end, each result printed as it comes: what follows may still be lost."""
+    narrator, results, stopped = BenchNarrator(), list[BenchResult](), None
+    try:
+        async with aclosing(run.events()) as events:
+            async for event in events:
+                narrator.tell(event)
+                if isinstance(event, BenchStopped):
+                    stopped = event
+                elif isinstance(event, BenchResult):
+                    results.append(event)
+                    narrator.clear()
+                    await _tell(event, standing, wish)
+    finally:
+        narrator.clear()
+    return results, stopped
+
+
+async def _tell(result: BenchResult, standing: Standing, wish: BenchWish) -> None:
+    if wish.as_json:
+        sys.stdout.write(json_line(result))
+        sys.stdout.flush()
+    else:
+        _print([*result_lines(result), *standing_lines(result, await standing.of_result(result)), ""])
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(printable(line), flush=True)

@@ -1,0 +1,110 @@
+"""What is sent, in words, and the fields of it that a person may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
+
+import msgspec
+
+from console.domain.bench.benching import BenchAsk, BenchPlan, Cache
+from console.domain.errors import UsageError
+
+from .bench_progress import requests_at
+from .progress import stretch
+
+CACHES: tuple[Cache, ...] = get_args(Cache)
+CACHE_WORDS = {
+    "nonce": "no prefix cache serves them: no two prompts begin alike",
+    "flushed": "caches are emptied before, and no two prompts begin alike",
+    "warm": "the prefix cache serves them, on purpose",
+}
+
+
+class Field(NamedTuple):
+    """One field of a BenchAsk."""
+
+    name: str
+    label: str
+    explained: str
+
+
+FIELDS = (
+    Field("concurrency", "concurrency", "requests in flight; several, as 1,4,16, make a sweep"),
+    Field("prompts", "requests", "at each concurrency; empty: as many as tell something"),
+    Field("input_tokens", "input tokens", "of each request"),
+    Field("output_tokens", "output tokens", "of each request, never fewer: the end of text is ignored"),
+    Field("cache", "cache", "enter: the next of nonce, flushed, warm"),
+    Field("repeats", "repeats", "of the whole, for intervals that a comparison can use"),
+    Field("seed", "seed", "of the prompts"),
+)
+
+
+def load_words(ask: BenchAsk) -> str:
+    """`16 requests at a time, 96 in all`, `1 request at a time, 10 in all, then 16 at a time, 96 in all`."""
+    parts = [
+        f"{each} {_requests(each) if not index else ''}at a time, {requests_at(ask, each)} in all"
+        for index, each in enumerate(ask.concurrency or ())
+    ]
+    times = "" if ask.repeats == 1 else f", {ask.repeats} times over"
+    return ", then ".join(parts) + times
+
+
+def plan_words(plan: BenchPlan) -> str:
+    """The load and about how long it takes."""
+    long = "how long is not known" if plan.seconds is None else f"about {stretch(round(plan.seconds))}"
+    return f"{load_words(plan.ask)}, {long}"
+
+
+def concurrencies(values: Sequence[int] | None) -> str:
+    """`C=1`, `C=1, 4, 16`."""
+    return f"C={', '.join(map(str, values or ()))}"
+
+
+def value_of(ask: BenchAsk, field: Field) -> str:
+    """A field as it would be typed; empty for one that is left to the default."""
+    value = getattr(ask, field.name)
+    if value is None:
+        return ""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def shown_value(plan: BenchPlan, field: Field) -> str:
+    """The same, with the defaults filled in."""
+    if field.name == "prompts" and plan.ask.prompts is None:
+        return ", ".join(str(requests_at(plan.ask, each)) for each in plan.ask.concurrency or ())
+    return value_of(plan.ask, field).replace(",", ", ")
+
+
+def changed(ask: BenchAsk, field: Field, typed: str) -> BenchAsk:
+    """With another value; an empty one asks for the default. Raises UsageError."""
+    default = getattr(BenchAsk(), field.name)
+    if not typed.strip():
+        return msgspec.structs.replace(ask, **{field.name: default})
+    if field.name == "cache":
+        if typed not in CACHES:
+            raise UsageError(f"cache is one of {', '.join(CACHES)}")
+        return msgspec.structs.replace(ask, cache=typed)
+    numbers = _numbers(field, typed)
+    value = tuple(dict.fromkeys(numbers)) if field.name == "concurrency" else numbers[0]
+    return msgspec.structs.replace(ask, **{field.name: value})
+
+
+def _numbers(field: Field, typed: str) -> list[int]:
+    several = field.name == "concurrency"
+    words = typed.replace(",", " ").split() if several else [typed.strip()]
+    least = 0 if field.name == "seed" else 1
+    # isdecimal alone takes digits of every script, which int() takes too.
+    if not words or not all(word.isascii() and word.isdecimal() and int(word) >= least for word in words):
+        wanted = "whole numbers from 1, as 1,4,16" if several else f"a whole number from {least}"
+        raise UsageError(f"{field.label}: {wanted}")
+    return [int(word) for word in words]
+
+
+def next_cache(cache: Cache) -> Cache:
+    """The one after it."""
+    return CACHES[(CACHES.index(cache) + 1) % len(CACHES)]
+
+
+def _requests(count: int) -> str:
+    return "request " if count == 1 else "requests "
