@@ -241,3 +241,4 @@ def generate(spec: Spec) -> None:
     for member in members:
         with contextlib.suppress(ProcessLookupError):
             os.kill(member.pid, signal.SIGKILL)
+        os.waitpid(member.pid, 0)

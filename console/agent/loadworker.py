@@ -79,7 +79,7 @@ class Turn:
         self._at = at
         self._has_it = False
 
-    async def trace(self, step: str, _info: Dict[str, Any]) -> None:
+    async def trace(self, step: str, _info: dict[str, Any]) -> None:
         """The connection stands, and the request is written; or it has been."""
         if step == "http11.send_request_headers.started":
             await self._turns.acquire()

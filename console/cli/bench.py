@@ -1,4 +1,4 @@
-"""`dsv4-console bench` and `bench sweep`: a plan, its consent, the measurement, and its results as they come."""
+"""`dsv4-console bench` and `bench sweep`: a plan, its consent, the measurement, results as they come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from console.cli.bench_chart import chart_lines
 from console.cli.bench_json import json_line
 from console.cli.bench_narrator import BenchNarrator
 from console.cli.bench_report import plan_lines, result_lines
-from console.cli.bench_standing import Standing, standing_lines
+from console.cli.bench_standing import Earlier
 from console.cli.bencher import measuring
 from console.cli.carrying_out import aborted_by_signals
 from console.cli.consent import agree
@@ -22,6 +22,7 @@ from console.cli.target import Given, choose
 from console.domain.bench.benching import BenchAsk, Bencher, BenchPlan, BenchRun, BenchStopped
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ReadOnly, UsageError
+from console.domain.operating import ProfileEntry
 from console.domain.printable import printable
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
@@ -48,9 +49,18 @@ async def _measure(given: Given, ask: BenchAsk, wish: BenchWish) -> int:
         if (why := bencher.refusal()) is not None:
             raise ReadOnly(why)
         await consent_to_load(f"Measure {plan.target}?", yes=wish.yes)
-        named = [entry.profile for entry in operator.profiles() if entry.name == plan.profile]
-        shape = named[0].bench if named and named[0] is not None else None
-        return await _carried_out(bencher, plan, await Standing.of(bencher, plan, shape), wish)
+        earlier = Earlier(
+            bencher,
+            await bencher.history(host=plan.host, profile=plan.profile),
+            _targets(operator.profiles(), plan.profile),
+        )
+        return await _carried_out(bencher, plan, earlier, wish)
+
+
+def _targets(entries: Iterable[ProfileEntry], name: str | None) -> dict[int, float]:
+    """Tokens per second that a profile wants, by concurrency."""
+    profiles = (entry.profile for entry in entries if entry.name == name)
+    return next((profile.bench.targets for profile in profiles if profile is not None), {})
 
 
 async def consent_to_load(question: str, *, yes: bool) -> None:
@@ -65,12 +75,12 @@ async def consent_to_load(question: str, *, yes: bool) -> None:
     await agree(question)
 
 
-async def _carried_out(bencher: Bencher, plan: BenchPlan, standing: Standing, wish: BenchWish) -> int:
+async def _carried_out(bencher: Bencher, plan: BenchPlan, earlier: Earlier, wish: BenchWish) -> int:
     run = bencher.run(plan)
     with aborted_by_signals(run) as aborted:
-        results, stopped = await _measured(run, standing, wish)
-    if wish.chart and not wish.as_json:
-        _print(chart_lines(results))
+        results, stopped = await _measured(run, earlier, wish)
+    if not wish.as_json:
+        _print([*(chart_lines(results) if wish.chart else ()), *(earlier.references() if results else ())])
     if stopped is not None:
         say(f"stopped: {stopped.reason}" + (f". Next: {stopped.next}" if stopped.next else ""))
     if aborted.is_set():
@@ -85,7 +95,7 @@ def not_measured(results: Iterable[BenchResult]) -> bool:
 
 
 async def _measured(
-    run: BenchRun, standing: Standing, wish: BenchWish
+    run: BenchRun, earlier: Earlier, wish: BenchWish
 ) -> tuple[list[BenchResult], BenchStopped | None]:
     """To its end, each result printed as it comes: what follows may still be lost."""
     narrator, results, stopped = BenchNarrator(), list[BenchResult](), None
@@ -98,18 +108,18 @@ async def _measured(
                 elif isinstance(event, BenchResult):
                     results.append(event)
                     narrator.clear()
-                    await _tell(event, standing, wish)
+                    await _tell(event, earlier, wish)
     finally:
         narrator.clear()
     return results, stopped
 
 
-async def _tell(result: BenchResult, standing: Standing, wish: BenchWish) -> None:
+async def _tell(result: BenchResult, earlier: Earlier, wish: BenchWish) -> None:
     if wish.as_json:
         sys.stdout.write(json_line(result))
         sys.stdout.flush()
     else:
-        _print([*result_lines(result), *standing_lines(result, await standing.of_result(result)), ""])
+        _print([*result_lines(result), *await earlier.lines(result), ""])
 
 
 def _print(lines: Iterable[str]) -> None:

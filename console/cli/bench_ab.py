@@ -22,7 +22,15 @@ from console.cli.narrator import Narrator, say
 from console.cli.plan_text import check_lines
 from console.cli.target import Given, choose
 from console.cli.wish import Wish
-from console.domain.bench.ab import ABEvent, ABResult, ABSwitch, Experiment, order, settings_sentence, switches
+from console.domain.bench.ab import (
+    ABEvent,
+    ABResult,
+    ABSwitch,
+    Experiment,
+    order,
+    settings_sentence,
+    switches,
+)
 from console.domain.bench.benching import BenchAsk, BenchPhase, BenchStopped
 from console.domain.bench.load import LoadRequests, LoadSecond
 from console.domain.bench.result import BenchResult

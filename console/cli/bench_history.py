@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from console.cli.bench_json import json_line
+from console.cli.bench_json import json_line, without_secrets
 from console.cli.bench_report import list_lines, result_lines
 from console.cli.consent import agree
 from console.cli.target import Given
@@ -73,11 +73,9 @@ def show_results(id: str, *, as_json: bool) -> int:
 
 
 def _settings(result: BenchResult) -> Iterable[str]:
-    from console.domain.secrets import BLOT, is_secret
-
-    yield from ["  settings:"] if result.context.settings else []
-    for name, value in sorted(result.context.settings.items()):
-        yield f"    {name} = {BLOT if is_secret(name) else value}"
+    settings = sorted(without_secrets(result).context.settings.items())
+    yield from ["  settings:"] if settings else []
+    yield from (f"    {name} = {value}" for name, value in settings)
 
 
 def delete_result(id: str, *, yes: bool) -> int:

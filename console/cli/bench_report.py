@@ -11,11 +11,11 @@ from console.domain.bench.result import BenchResult, Client, Context, Figures, S
 
 NOT_ASSESSED = "n/a"
 SPREADS = ("mean", "median", "p90", "p95", "p99", "max")
-LIST_HEAD = ("id", "began", "C", "in/out", "tok/s", "TTFT ms", "TPOT ms", "of")
-TO_THE_RIGHT = frozenset(("C", "tok/s", "TTFT ms", "TPOT ms"))
+LIST_HEAD = ("id", "began", "C", "in/out", "tok/s ", "TTFT ms", "of")
+TO_THE_RIGHT = (2, 4, 5)
 SHORT_ID = 8
 """Digits of an id that a list shows: enough to name it."""
-MARKED = "* partial, with failures, or limited by the client: `dsv4-console bench show ID` tells"
+MARKED = "* partial, with failures, or limited by the client; `bench show ID` says which"
 
 
 def plan_lines(plan: BenchPlan) -> Iterator[str]:
@@ -60,10 +60,11 @@ def _title(result: BenchResult) -> str:
     context = result.context
     label = f"{result.label}, " if result.label else ""
     shape = f"{context.input_tokens} tokens in, {context.output_tokens} out, cache {context.cache}"
-    return f"{_of(context)}: {label}C={context.max_concurrency}, {shape}  [{result.id}]"
+    return f"{of_context(context)}: {label}C={context.max_concurrency}, {shape}  [{result.id}]"
 
 
-def _of(context: Context) -> str:
+def of_context(context: Context) -> str:
+    """What was measured, and where."""
     demo = " (DEMO)" if context.demo else ""
     return f"{context.profile or 'no profile'} on {context.host}{demo}"
 
@@ -104,6 +105,8 @@ def _failures(figures: Figures) -> Iterator[str]:
     if figures.failed:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(figures.failures.items()))
         yield f"  {figures.failed} failed: {kinds}; none of them is in the times"
+    if figures.short:
+        yield f"  {figures.short} answers were shorter than asked for"
 
 
 def _circumstances(result: BenchResult) -> Iterator[str]:
@@ -117,7 +120,7 @@ def _circumstances(result: BenchResult) -> Iterator[str]:
     if context.kv_transfer_gb_s is not None:
         yield f"  KV transfer: {context.kv_transfer_gb_s:.1f} GB/s"
     if context.other_load:
-        yield f"  others had {context.other_load:.1f} requests in flight meanwhile: these are not its own figures"
+        yield f"  others had {context.other_load:.1f} requests in flight meanwhile, on average"
     if context.verified is False:
         yield "  its settings were not those of its profile"
     versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
@@ -136,8 +139,8 @@ def _gpu(means: dict[str, float], figures: Figures) -> Iterator[str]:
 def _client(client: Client) -> Iterator[str]:
     workers = "1 worker" if client.workers == 1 else f"{client.workers} workers"
     yield (
-        f"  client: {client.where}, {client.name}, {workers}, {client.cpu_pct:.0f} % of a core,"
-        f" late by {client.lag_p95_ms:.1f} ms at p95"
+        f"  client: {client.where}, {client.name}, {workers}, {shown(client.cpu_pct)} % of a core,"
+        f" late by {shown(client.lag_p95_ms, 1)} ms at p95"
     )
     if client.limited:
         yield f"  THE CLIENT MAY HAVE BEEN THE LIMIT: {client.limited}"
@@ -147,8 +150,7 @@ def list_lines(results: Sequence[BenchResult], width: int | None = None) -> Iter
     """A line for each, in columns, times in the zone of this machine; none is wider than the terminal."""
     width = width or shutil.get_terminal_size((80, 24)).columns
     rows = [LIST_HEAD, *(_row(result) for result in results)]
-    right = [index for index, name in enumerate(LIST_HEAD) if name in TO_THE_RIGHT]
-    yield from (cut(line, width) for line in columns(rows, right=right))
+    yield from (cut(line, width) for line in columns(rows, right=TO_THE_RIGHT))
     if any(is_marked(result) for result in results):
         yield cut(MARKED, width)
 
@@ -168,8 +170,7 @@ def _row(result: BenchResult) -> tuple[str, ...]:
         f"{context.input_tokens}/{context.output_tokens}",
         rate + ("*" if is_marked(result) else " "),
         shown(figures.ttft_ms.median),
-        shown(figures.tpot_ms.median, 1),
-        _of(context),
+        of_context(context),
     )
 
 

@@ -6,16 +6,16 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from console.cli.options import host_options
 from console.cli.target import Given
-from console.domain.bench.benching import BenchAsk, Cache
 
 if TYPE_CHECKING:
+    from console.domain.bench.benching import BenchAsk
     from console.domain.bench.run_values import Metric
 
 P = ParamSpec("P")
@@ -29,34 +29,33 @@ _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 _COUNT = click.IntRange(1)
 
 
-class Concurrencies(click.ParamType):
-    """Numbers of requests in flight, as `1,16`."""
-
-    name = "C,…"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[int, ...]:
-        """Each once, in the order given."""
-        if isinstance(value, tuple):
-            return value
-        words = [word.strip() for word in str(value).split(",")]
-        if not all(word.isdecimal() and int(word) > 0 for word in words):
-            self.fail(f"{value!r} is no list of counts such as 1,16", parameter, context)
-        return tuple(dict.fromkeys(map(int, words)))
+def _counts(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    """`1,16` as (1, 16): each once, in the order given."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise click.BadParameter(f"{text!r} is no list of counts such as 1,16", context, parameter)
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 _CONCURRENCY = click.option(
-    "-c", "concurrency", type=Concurrencies(), help="Requests in flight, a result for each. Default: profile's."
+    "-c",
+    "concurrency",
+    metavar="C,…",
+    callback=_counts,
+    help="Requests in flight, a result for each. Default: the profile's.",
 )
 _SHAPE = (
     click.option("--input", "input_tokens", type=_COUNT, metavar="N", help="Tokens of a prompt."),
-    click.option("--output", "output_tokens", type=click.IntRange(2), metavar="N", help="Tokens of an answer."),
+    click.option(
+        "--output", "output_tokens", type=click.IntRange(2), metavar="N", help="Tokens of an answer."
+    ),
     click.option("--prompts", type=_COUNT, metavar="N", help="Requests at each concurrency."),
     click.option("--repeats", type=_COUNT, default=1, show_default=True, metavar="N", help="How often."),
     click.option(
         "--cache",
-        type=click.Choice(get_args(Cache)),
+        type=click.Choice(["nonce", "flushed", "warm"]),
         default="nonce",
         show_default=True,
         help="nonce: no two prompts begin alike; flushed: and caches are emptied before; warm: on purpose.",
@@ -78,6 +77,8 @@ def ask_options(command: Callable[Concatenate[BenchAsk, P], R]) -> Callable[P, R
 
     @functools.wraps(command)
     def with_ask(*args: P.args, **kwargs: P.kwargs) -> R:
+        from console.domain.bench.benching import BenchAsk
+
         fields: dict[str, Any] = {
             name: kwargs.pop(name) for name in BenchAsk.__struct_fields__ if name in kwargs
         }
@@ -110,8 +111,8 @@ def _profiles(context: click.Context, parameter: click.Parameter, incomplete: st
 def bench(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
     """Measure what runs, or look at what was measured.
 
-    Exit codes: 0 measured, 1 nothing succeeded or it was stopped, 3 nothing is ready, 130 interrupted (what was
-    measured is kept).
+    Exit codes: 0 measured, 1 nothing succeeded or it was stopped, 3 nothing is ready, 4 host unreachable,
+    130 interrupted (what was measured is kept).
     """
     context = click.get_current_context()
     context.obj = given
@@ -125,7 +126,7 @@ def bench(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
 @bench.command()
 @host_options
 @ask_options
-@click.option("-c", "concurrency", type=Concurrencies(), default=SWEEP, show_default=True)
+@click.option("-c", "concurrency", metavar="C,…", callback=_counts, default=SWEEP, show_default=True)
 @_YES
 @_JSON
 def sweep(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
@@ -159,7 +160,7 @@ def ab(
     profile_a: str,
     profile_b: str,
 ) -> None:
-    """Launch and measure two profiles in turn, A B B A …, and compare them; at the end runs what ran before."""
+    """Launch and measure two profiles in turn, A B B A …, compare them, and run again what ran before."""
     from console.cli.bench_ab import compare_profiles
     from console.cli.wish import Wish
 

@@ -47,6 +47,8 @@ class DemoProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                # Ctrl-C is for the console: a plan that is aborted still needs its host.
+                start_new_session=True,
             )
             self._doors = await self._first_line(self._child)
             os.environ.update(self._doors.variables)

@@ -8,6 +8,7 @@ import sys
 import click
 
 from console import __version__
+from console.cli.bench_verbs import bench
 from console.cli.change_verbs import restart, stop, switch
 from console.cli.options import host_options
 from console.cli.profiles_group import profiles
@@ -103,7 +104,7 @@ def explain(given: Given, file: str, role: Role | None, as_json: bool) -> None:
     sys.exit(explain_log(given, file, role, as_json=as_json))
 
 
-for verb in (profiles, switch, restart, stop):
+for verb in (profiles, switch, restart, stop, bench):
     cli.add_command(verb)
 
 

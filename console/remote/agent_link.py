@@ -124,7 +124,7 @@ class AgentLink:
         return data
 
     async def ask(
-        self, op: str, stop: asyncio.Event | None = None, **fields: object
+        self, op: str, stop: asyncio.Event | None = None, /, **fields: object
     ) -> AsyncGenerator[Answer, None]:
         """Give an order and yield the parts of its answer. Who leaves before the last one cancels the rest.
 

@@ -46,7 +46,7 @@ async def load(
             if isinstance(answer, Reply) and answer.error is not None:
                 raise HostRefused("the load generator did not run", cause=answer.error)
             if isinstance(answer, Value):
-                event = msgspec.json.decode(bytes(answer.value), type=LoadEvent | None)  # type: ignore[arg-type]
+                event = msgspec.json.decode(bytes(answer.value), type=LoadEvent | None)
                 if isinstance(event, LoadFailed):
                     raise HostRefused("the load generator did not run", cause=event.reason)
                 if event is not None:

@@ -22,9 +22,10 @@ from textual.theme import Theme
 from textual.worker import Worker, WorkerState
 
 from console.domain.errors import ConsoleError
+from console.domain.gpu import NO_GPUS, HostSample, Sample
 from console.domain.host_view import HostView
 from console.domain.loghistory import HostSearch, LogSource
-from console.domain.observation import Ended, ServerKey, Update
+from console.domain.observation import Ended, ServerKey, Servers, Update
 from console.domain.run_record import HostRecords
 from console.ui.keymap import EVERYWHERE, FINISH, LOG, bindings
 from console.ui.messages import Updated
@@ -33,7 +34,10 @@ from console.ui.screens.help import HelpScreen
 from console.ui.widgets.meter import Glyphs
 
 if TYPE_CHECKING:
+    from console.domain.bench.benching import Bencher
     from console.domain.operating import Operator
+    from console.ui.screens.bench import BenchScreen
+    from console.ui.screens.bench_desk import BenchDesk
     from console.ui.screens.plan import PlanScreen
     from console.ui.screens.plan_desk import PlanDesk
     from console.ui.screens.profiles import ProfilesScreen
@@ -44,6 +48,7 @@ Updates = Callable[[], AsyncGenerator[Update, None]]
 INTERRUPTED = 130
 LAST_WAIT_S = 3.0
 ONLY_WATCHES = "this console only watches: it was opened without what changes a host"
+MEASURES_NOTHING = "this console only watches: it was opened without what measures a host"
 DASHBOARD_KEYS = frozenset({"zoom", "pane", "next_window"})
 UNHANDLED_UPDATES = 32
 """Updates under way to the screen; more wait in the watch, and so on the host."""
@@ -71,11 +76,16 @@ class ConsoleApp(App[BaseException]):
         native_colours: bool | None = None,
         source: LogSource | None = None,
         operator: Operator | None = None,
+        bencher: Bencher | None = None,
     ) -> None:
         super().__init__(ansi_color=native_colours)
         self._operator = operator
+        self._bencher = bencher
+        self._bench_desk: BenchDesk | None = None
         self._desk: PlanDesk | None = None
         self._host = HostView(name="")
+        self._sample = Sample(seq=0, host=HostSample(hostname="", time=0.0), gpu=NO_GPUS)
+        self._servers = Servers(looked=False)
         self._interrupted: str | None = None
         self._source = source
         self._updates = updates
@@ -140,6 +150,7 @@ class ConsoleApp(App[BaseException]):
             self._host = message.update
             if self._desk is not None:
                 self._desk.show_host(message.update)
+        self._pass_to_benchmarks(message.update)
         await self.dashboard.show(message.update)
 
     def _tell_interrupted(self) -> None:
@@ -182,6 +193,44 @@ class ConsoleApp(App[BaseException]):
         if (desk := self.desk) is not None:
             desk.toggle_readonly()
 
+    @property
+    def bench_desk(self) -> BenchDesk | None:
+        """Where the host is measured; None, which is told, where this console cannot."""
+        if self._bench_desk is None and self._bencher is not None:
+            from console.ui.screens.bench_desk import BenchDesk
+
+            self._bench_desk = BenchDesk(self, self._bencher, self._glyphs, self._targets_of)
+            for update in (self._host, self._sample, self._servers):
+                self._bench_desk.show(update)
+        if self._bench_desk is None:
+            self.notify(MEASURES_NOTHING, severity="warning", markup=False)
+        return self._bench_desk
+
+    def _pass_to_benchmarks(self, update: Update) -> None:
+        """Remembered for the desk, which is made when a key first asks for it."""
+        if isinstance(update, Sample):
+            self._sample = update
+        elif isinstance(update, Servers):
+            self._servers = update
+        if self._bench_desk is not None:
+            self._bench_desk.show(update)
+
+    def _targets_of(self, profile: str) -> Mapping[int, float]:
+        """Output tokens per second that a profile's file asks for, by concurrency."""
+        entries = () if self._operator is None else self._operator.profiles()
+        found = [entry.profile for entry in entries if entry.name == profile and entry.profile is not None]
+        return found[0].bench.targets if found else {}
+
+    def action_bench(self, concurrency: int) -> None:
+        """The plan of a benchmark with so many requests at a time."""
+        if (desk := self.bench_desk) is not None:
+            desk.measure(concurrency)
+
+    def action_bench_history(self) -> None:
+        """What was measured, to be compared."""
+        if (desk := self.bench_desk) is not None:
+            desk.open_history()
+
     # Handlers by name, because these screens and the log panes are imported after the first paint.
 
     def on_profiles_screen_chosen(self, message: ProfilesScreen.Chosen) -> None:
@@ -203,6 +252,18 @@ class ConsoleApp(App[BaseException]):
     def on_plan_screen_rollback_wanted(self, message: PlanScreen.RollbackWanted) -> None:
         if (desk := self.desk) is not None:
             desk.roll_back(message.profile)
+
+    def on_bench_screen_begun(self, message: BenchScreen.Begun) -> None:
+        if (desk := self.bench_desk) is not None:
+            desk.begin(message.plan)
+
+    def on_bench_screen_left(self) -> None:
+        if (desk := self.bench_desk) is not None:
+            desk.leave()
+
+    def on_bench_screen_abort_wanted(self) -> None:
+        if (desk := self.bench_desk) is not None:
+            desk.abort()
 
     def on_log_pane_older_wanted(self, message: LogPane.OlderWanted) -> None:
         server = self.dashboard.server_of(message.pane)
@@ -277,6 +338,8 @@ class ConsoleApp(App[BaseException]):
             self.screen.minimize()
         elif self._desk is not None and self._desk.running:
             self._desk.ask_to_leave(self.exit)
+        elif self._bench_desk is not None and self._bench_desk.running:
+            self._bench_desk.ask_to_leave(self.exit)
         else:
             self.exit()
 

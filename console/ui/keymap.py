@@ -22,7 +22,7 @@ class Key(NamedTuple):
     """In the footer."""
 
 
-DEPLOY = "Deployment"
+DEPLOY, BENCH = "Deployment", "Benchmark"
 READ, FIND, TAKE = "Reading a log", "Finding in a log", "Taking lines along"
 FOLLOW = "Follow the end of the log, or stop."
 SEARCH = "Search a regular expression; escape: back."
@@ -38,6 +38,9 @@ EVERYWHERE = (
     Key("restart", "R", "restart", "restart", "Restart all of what runs: plan first.", DEPLOY, True),
     Key("stop", "S", "stop", "stop", "Stop what runs: plan first.", DEPLOY),
     Key("readonly", "ctrl+o", "toggle_readonly", "read-only", "Allow no changes, or allow them.", DEPLOY),
+    Key("bench-1", "b", "bench(1)", "C=1", "Benchmark, one request at a time: plan first.", BENCH, True),
+    Key("bench-16", "B", "bench(16)", "C=16", "The same with 16 at a time.", BENCH, True),
+    Key("bench-history", "c", "bench_history", "compare", "All benchmark results; compare two.", BENCH),
     Key("next-pane", "tab", "app.focus_next", "next pane", "To the next pane.", "Panes", True),
     Key("previous-pane", "shift+tab", "app.focus_previous", "previous pane", "To the pane before.", "Panes"),
     Key("zoom", "z", "zoom", "zoom", "The focused pane alone, and back.", "Panes", True),
@@ -49,7 +52,7 @@ EVERYWHERE = (
 )
 
 LOG = (
-    Key("follow", "F", "toggle_follow", "follow", FOLLOW, READ, True),
+    Key("follow", "F", "toggle_follow", "follow", FOLLOW, READ),
     Key("pause", "space", "toggle_pause", "pause", "Freeze the view; reading goes on.", READ),
     Key("bottom", "G,end", "to_end", "end", "The newest line, and follow.", READ),
     Key("top", "g,home", "to_top", "top", "The oldest line, then older from the host.", READ),
@@ -68,7 +71,7 @@ LOG = (
     Key("host-search", "asterisk", "host_search", "search file", "Search the whole file on the host.", FIND),
     Key("next-match", "n", "next_match", "next match", "The next match; after the last, the first.", FIND),
     Key("previous-match", "N", "previous_match", "previous match", "The match before.", FIND),
-    Key("filter", "&", "filter", "filter", FILTER, FIND, True),
+    Key("filter", "&", "filter", "filter", FILTER, FIND),
     Key("level", "l", "next_level", "level", "All lines, warnings and errors, errors.", FIND),
     Key("next-error", "e", "next_error", "errors", "The next error or fatal line.", FIND, True),
     Key("previous-error", "E", "previous_error", "previous error", "The error before.", FIND),

@@ -21,6 +21,7 @@ import pytest
 from console.demo.host import PYTHONPATH
 from tests.integration.demo_process import Demo, running_demo
 from tests.integration.raw_terminal import RawTerminal
+from tests.integration.terminal import Terminal
 from tests.integration.waiting import wait_until
 
 LIMIT_S = 60.0
@@ -424,6 +425,16 @@ def test_the_demo_host_itself(box: Box) -> None:
     )
     said = json.loads(done.stdout)
     assert (done.returncode, said["state"], said["profile"]) == (0, "done", "demo-single"), done.stderr
+
+
+def test_ctrl_c_does_not_reach_the_demo_host(box: Box) -> None:
+    words = [sys.executable, "-m", "console", "--demo", "switch", "demo-single", "--yes"]
+    environment = {**box.environment, "DSV4_DEMO_START_S": "3"}
+    with Terminal(words, columns=160, rows=60, environment=environment) as terminal:
+        terminal.until(r"wait until single :\d+ is ready$")
+        terminal.type("C-c")
+        terminal.until("^aborted; what was launched has been stopped again, nothing of it runs$")
+        terminal.until("^EXIT-CODE 130$")
 
 
 def test_the_journal_tells_it_all(box: Box) -> None:

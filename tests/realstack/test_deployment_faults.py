@@ -72,8 +72,9 @@ async def test_a_killed_process_breaks_the_pair_and_a_restart_mends_it(
             seen = console.seen()
             assert (seen.profile, seen.state, seen.next) == ("pair", "broken", RESTART)
             assert (seen.verified, seen.proven_at) == (None, None)
-            pattern = rf"{called} died( \(signal 9\))? at \d\d:\d\d:\d\d{consequence}"
-            assert re.match(pattern, seen.sentence or ""), seen.sentence
+            # A code is known only where the agent that launched it was still there.
+            pattern = rf"{called} died( \(signal 9\))? at \d\d:\d\d:\d\d(: killed from outside[^;]*)?{consequence}"
+            assert re.fullmatch(pattern, seen.sentence or ""), seen.sentence
             before = console.runs()
             await see_proven(console, await console.carry_out(await console.operator.restart_plan()))
             assert all(run.process != before[each].process for each, run in console.runs().items())
@@ -110,7 +111,6 @@ async def test_a_dead_bootstrap_thread_is_caught_by_the_proof(host: RealHost) ->
         assert result.state == "failed"
         assert result.sentence.startswith("no token through the router within ")
         assert result.sentence.endswith("; the servers go on running and are not called ready")
-        assert result.rollback == "pair"
         assert result.deployment is not None
         assert result.deployment.stage == "broken"
         assert (console.seen().state, console.seen().next) == ("broken", RESTART)
@@ -137,7 +137,7 @@ async def test_a_console_that_dies_is_seen_by_another_and_a_third_goes_on(host: 
         left = second.runs()
     async with host.console("third@console") as third:
         told = third.operator.interrupted() or ""
-        assert told.startswith(f"{who()} began to restart to pair and is gone since step "), told
+        assert told.startswith(f"{who()} began to restart pair and is gone since step "), told
         assert told.endswith("prefill and decode live")
         plan = await third.operator.restart_plan()
         assert plan.verb == "resume"

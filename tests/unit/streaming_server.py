@@ -1,7 +1,8 @@
 """A server that streams at known times, in a process of its own: `with StreamingServer() as server`.
 
-What a request gets is in its prompt, see `paced` and `scripted`; when everything was written is kept for
-`server.log()`. It paces with select(2), whose waits are exact to microseconds.
+What a request gets is in its prompt, see `paced` and `scripted`; any other prompt gets as many tokens as it
+asks for, 312 a second. When everything was written is kept for `server.log()`. It paces with select(2), whose
+waits are exact to microseconds.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class _Requests:
         return await self._answer(json.loads(body), headers, writer)
 
     async def _answer(self, body: JsonObject, headers: JsonObject, writer: asyncio.StreamWriter) -> bool:
-        asked = json.loads(body["prompt"])
+        asked = _asked(body)
         self.in_flight += 1
         written: list[float] = []
         entry = {"name": asked["name"], "body": body, "headers": headers, "written": written}
@@ -125,6 +126,14 @@ class _Requests:
         elif end == "never":
             await asyncio.get_running_loop().create_future()
         return bool(end == "whole")
+
+
+def _asked(body: JsonObject) -> JsonObject:
+    prompt = body["prompt"]
+    if isinstance(prompt, str) and prompt.startswith("{"):
+        asked: JsonObject = json.loads(prompt)
+        return asked
+    return {"name": "any", "chunks": body["max_tokens"], "gap_s": 0.0032, "first_s": 0.0, "bundle": 1}
 
 
 async def _pieces(asked: JsonObject, begun: float) -> AsyncIterator[bytes]:

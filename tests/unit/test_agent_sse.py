@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ MIXED = (
 def read(stream: bytes, cuts: list[int]) -> list[bytes]:
     reader = EventReader()
     edges = [0, *sorted(cuts), len(stream)]
-    return [event for a, b in zip(edges, edges[1:], strict=False) for event in reader.feed(stream[a:b])]
+    return [event for a, b in pairwise(edges) for event in reader.feed(stream[a:b])]
 
 
 def contents(events: list[bytes]) -> list[str]:

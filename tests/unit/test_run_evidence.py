@@ -148,6 +148,15 @@ class TestStalled:
         assert (view.state, view.phase) == ("ready", "stalled")
         assert view.reason == "no token for 60 s, with 3 requests at hand"
 
+    def test_a_router_that_always_has_requests_is_not_stuck(self) -> None:
+        clock = Clock()
+        run = Run(process("router"), 0.0, clock=clock)
+        run.told("green", None)
+        for _ in range(3):
+            run.figures = Figures(running=4)
+            assert run.view().phase == "ready"
+            clock.now += 60.0
+
     def test_a_server_held_by_a_signal_does_not_work(self) -> None:
         run = ready(Run(process(), 0.0))
         run.seen(msgspec.structs.replace(process(), state="T"))

@@ -1,9 +1,9 @@
 """Why the load generator may have been what limited a result (case F13).
 
 Thresholds: above 70 % of a core the generator's own work delays what it measures (httpx on one core: 10,000
-chunks a second at its end, and biased gaps from half of that). A loop lag of 1 ms at its 95th percentile is as
-long as the gaps that a fast server makes. Below 85 % of the asked concurrency the server was offered less than
-it was to be measured with; starting and running out cost a run of six rounds less than that.
+chunks a second at its end, and biased gaps from half of that). A loop lag of 1 ms at its 95th percentile is
+as long as the gaps that a fast server makes. Below 85 % of the asked concurrency the server was offered less
+than it was to be measured with; starting and running out cost a run of six rounds less than that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def client_limits(
 ) -> str | None:
     """All reasons in one sentence; None: the client was not the limit.
 
-    `in_flight`: mean number of requests. `rtt_ms`: of the tunnel that the load went through; `ttft_ms`: the median.
+    `in_flight`: mean number of requests. `rtt_ms`: of the tunnel that the load went through; `ttft_ms`: the
+    median.
     """
     return "; ".join(_reasons(done, in_flight, concurrency, rtt_ms, ttft_ms)) or None
 

@@ -1,6 +1,8 @@
-"""What stands in the way of comparing two results: everything that differs beside the settings of the profile.
+"""What stands in the way of comparing two results: everything that differs beside the settings of the
+profile.
 
-The settings are what is compared, and no obstacle; but an effect belongs to one of them only where one differs.
+The settings are what is compared, and no obstacle; but an effect belongs to one of them only where one
+differs.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _SAME: tuple[tuple[str, str], ...] = (
 
 def obstacles(a: Sequence[BenchResult], b: Sequence[BenchResult]) -> tuple[str, ...]:
     """Between two sides of one or more repeats, one sentence each; none: they can be compared."""
-    found = [sentence for name, side in (("A", a), ("B", b)) for each in side for sentence in _flaws(name, each)]
+    found = [
+        sentence for name, side in (("A", a), ("B", b)) for each in side for sentence in _flaws(name, each)
+    ]
     found += [sentence for first, second in product(a, b) for sentence in _differences(first, second)]
     found += [f"within one side {sentence}" for side in (a, b) for sentence in _unlike_repeats(side)]
     return tuple(dict.fromkeys(found))
@@ -57,16 +61,12 @@ def several_settings(a: Context, b: Context) -> str | None:
 
 def _settings(context: Context) -> dict[str, str]:
     version = context.versions.get("sglang")
-    return context.settings | ({"all servers sglang": version} if version else {})
+    return context.settings | ({"sglang": version} if version else {})
 
 
 def _without_server(name: str) -> str:
-    """`decode flag x` as `flag x`."""
-    for kind in ("flag", "environment", "gpus", "sglang"):
-        before, found, after = name.partition(f" {kind}")
-        if before and found:
-            return kind + after
-    return name
+    """`decode flag x` as `flag x`; what is of the whole profile has one word."""
+    return name.partition(" ")[2] or name
 
 
 def _flaws(name: str, result: BenchResult) -> Iterator[str]:
@@ -105,7 +105,11 @@ def _differences(a: BenchResult, b: BenchResult) -> Iterator[str]:
 
 def _hardware(a: Context, b: Context) -> Iterator[str]:
     limits = a.gpu.get("power_limit_w"), b.gpu.get("power_limit_w")
-    if limits[0] is not None and limits[1] is not None and abs(limits[0] - limits[1]) > POWER_LIMIT_TOLERANCE_W:
+    if (
+        limits[0] is not None
+        and limits[1] is not None
+        and abs(limits[0] - limits[1]) > POWER_LIMIT_TOLERANCE_W
+    ):
         yield f"the power limit of the GPUs differs: {limits[0]:.0f} W against {limits[1]:.0f} W"
     clocks = a.gpu.get("clock_mhz"), b.gpu.get("clock_mhz")
     if clocks[0] is not None and clocks[1] is not None and _apart(clocks[0], clocks[1]) > CLOCK_TOLERANCE:

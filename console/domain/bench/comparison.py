@@ -1,15 +1,17 @@
 """Whether B is faster than A: intervals, a verdict, and what these data could not have shown.
 
-Results of one side are repeats of it. Runs of the same settings differ by 1 to 3 % for reasons that no request
-of one of them shows (clocks, placement, the order of batches), so it is runs that are compared:
+Results of one side are repeats of it. Runs of the same settings differ by 1 to 3 % for reasons that no
+request of one of them shows (clocks, placement, the order of batches), so it is runs that are compared:
 
 - The unit is the logarithm of one run's metric; a ratio is a difference of logarithms.
-- Two or more repeats: their mean, and its error by their own spread. That spread holds what requests add, too.
-- One repeat: its error by a block bootstrap over its requests (run_values.py), and on top of that ASSUMED_NOISE
-  between runs, which one run cannot show. An interval over requests alone would call A faster than A.
-- The ratio B/A has a 95 % interval by Welch's t, its degrees of freedom by Welch and Satterthwaite. A bootstrap
-  over three repeats instead is too sure: it draws from three values only, and finds a difference between A and A
-  in one trial of five (measured, 2 % noise).
+- Two or more repeats: their mean, and its error by their own spread. That spread holds what requests add,
+  too.
+- One repeat: its error by a block bootstrap over its requests (run_values.py), and on top of that
+  ASSUMED_NOISE between runs, which one run cannot show. An interval over requests alone would call A faster
+  than A.
+- The ratio B/A has a 95 % interval by Welch's t, its degrees of freedom by Welch and Satterthwaite. A
+  bootstrap over three repeats instead is too sure: it draws from three values only, and finds a difference
+  between A and A in one trial of five (measured, 2 % noise).
 
 A difference is shown when the interval leaves out 1. Each metric has its own 5 % of error: of five compared
 metrics one will mislead in up to a fifth of the comparisons, so decide beforehand which one counts.
@@ -64,7 +66,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     verdict: Verdict
     smallest_pct: float
-    """Half the interval's width, in % of A: a measured difference below it could not have been shown. A true one
+    """Half the interval's width, in % of A: a measured difference below it could not have been shown. A true
+    one
     of exactly this size would have been in about half of such experiments."""
     notes: tuple[str, ...] = ()
     """What the interval rests on where it does not rest on repeats."""

@@ -1,7 +1,7 @@
 """From the times of requests to the figures of a benchmark, by the formulas of sglang's client.
 
-Source: sglang 0.5.23, benchmark/serving.py, calculate_metrics. Over the requests that succeeded, with n output
-tokens by usage, D seconds from the first dispatch to the end of the last request:
+Source: sglang 0.5.23, benchmark/serving.py, calculate_metrics. Over the requests that succeeded, with n
+output tokens by usage, D seconds from the first dispatch to the end of the last request:
 
     output throughput  sum of n / D             TTFT     first chunk with text - sent
     input throughput   sum of prompts / D       latency  ended - sent
@@ -9,9 +9,9 @@ tokens by usage, D seconds from the first dispatch to the end of the last reques
     request throughput completed / D            ITL      gaps between chunks with text
     concurrency        sum of latencies / D
 
-Two things differ on purpose. D ends with the last request: sglang's goes on over a question to the server. The
-best second counts tokens: sglang's counts chunks, so that with several tokens a chunk its peak falls below its
-mean. Failures are counted and enter no time. Spreads are those of spreads.py.
+Two things differ on purpose. D ends with the last request: sglang's goes on over a question to the server.
+The best second counts tokens: sglang's counts chunks, so that with several tokens a chunk its peak falls
+below its mean. Failures are counted and enter no time. Spreads are those of spreads.py.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     """Median."""
 
 
-def figures(timings: Sequence[RequestTiming], duration: float | None = None, asked: int | None = None) -> Figures:
+def figures(
+    timings: Sequence[RequestTiming], duration: float | None = None, asked: int | None = None
+) -> Figures:
     """Of the measured requests of one run.
 
-    `duration` in seconds: without it (the generator was lost) the last end that was told. `asked`: output tokens
-    wanted of each request; an answer that stopped at its length with fewer is counted as short.
+    `duration` in seconds: without it (the generator was lost) the last end that was told. `asked`: output
+    tokens wanted of each request; an answer that stopped at its length with fewer is counted as short.
     """
     done = [timing for timing in timings if timing.ok]
     seconds = duration if duration is not None else _last_end(timings)
@@ -102,7 +104,12 @@ def tpots_ms(timings: Sequence[RequestTiming]) -> Iterator[float]:
 
 def itls_ms(timings: Sequence[RequestTiming]) -> Iterator[float]:
     """All gaps between chunks of the requests that succeeded."""
-    return ((after - before) * 1000 for timing in timings if timing.ok for before, after in pairwise(timing.chunks))
+    return (
+        (after - before) * 1000
+        for timing in timings
+        if timing.ok
+        for before, after in pairwise(timing.chunks)
+    )
 
 
 def tpot_of(timing: RequestTiming) -> float | None:

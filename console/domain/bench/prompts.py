@@ -1,12 +1,13 @@
 """Prompts of exact token lengths without a tokenizer, no two of which begin alike.
 
-A prompt is made of decks: sixteen four-letter words in random order. Tokenizers split a text at its spaces before
-all else, so what a deck costs does not depend on its order; fillers and at most one full stop at the end make up
-the length. What each costs, calibrate() finds from what the server counted of a few probes.
+A prompt is made of decks: sixteen four-letter words in random order. Tokenizers split a text at its spaces
+before all else, so what a deck costs does not depend on its order; fillers and at most one full stop at the
+end make up the length. What each costs, calibrate() finds from what the server counted of a few probes.
 
-Where every word is one token, decks are drawn from all sixteen, otherwise they are all the first. The first six
-words of a prompt are thus one of 5,765,760 (16 x 15 x 14 x 13 x 12 x 11) beginnings, or of 92 million; those of
-one call are all different. The same seed gives the same prompts: a cache that has seen them serves them.
+Where every word is one token, decks are drawn from all sixteen, otherwise they are all the first. The first
+six words of a prompt are thus one of 5,765,760 (16 x 15 x 14 x 13 x 12 x 11) beginnings, or of 92 million;
+those of one call are all different. The same seed gives the same prompts: a cache that has seen them serves
+them.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ _CHECK = Makeup(decks=3, fillers=5, mark=True)
 def probes() -> tuple[Probe, ...]:
     """What calibrate() needs to know the tokens of; all of them are short."""
     first = DECKS[0]
-    made = [Probe(makeup=each, text=_text([first] * each.decks, each)) for each in (_ONE, _TWO, _FILLED, _MARKED)]
+    made = [
+        Probe(makeup=each, text=_text([first] * each.decks, each)) for each in (_ONE, _TWO, _FILLED, _MARKED)
+    ]
     made += [Probe(makeup=_CHECK, text=_text([first[::-1]] * _CHECK.decks, _CHECK))]
     every = Makeup(decks=len(DECKS))
     return (*made, Probe(makeup=every, text=_text(DECKS, every), varied=True))
@@ -116,7 +119,7 @@ def calibrate(counted: Sequence[tuple[Probe, int]]) -> Calibration:
     if min(found.per_deck, found.per_filler) < 1 or any(found.cost(made) != told[made] for made in told):
         raise UsageError(
             "prompts of exact lengths cannot be made for this model",
-            cause=f"the tokens of the probes, {', '.join(map(str, told.values()))}, do not follow from their words",
+            cause=f"the probes' tokens, {', '.join(map(str, told.values()))}, do not follow from their words",
             next_step="measure with a client that has the tokenizer, such as sglang's own",
         )
     return found
@@ -152,8 +155,12 @@ def makeup_of(tokens: int, calibration: Calibration) -> Makeup:
     least = calibration.cost(Makeup(decks=1))
     raise UsageError(
         f"a prompt of {tokens} tokens cannot be made for this model",
-        cause=f"the shortest has {least}" if tokens < least else "its words and fillers do not add up to that",
-        next_step=f"ask for {least} input tokens or more" if tokens < least else "ask for one token more or less",
+        cause=f"the shortest has {least}"
+        if tokens < least
+        else "its words and fillers do not add up to that",
+        next_step=f"ask for {least} input tokens or more"
+        if tokens < least
+        else "ask for one token more or less",
     )
 
 

@@ -62,9 +62,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """`host`, or `here, through the tunnel (12 ms there and back)`."""
     name: str
     workers: int
-    cpu_pct: float
-    lag_p95_ms: float
-    lag_max_ms: float
+    cpu_pct: float | None
+    """None, as the two below: of an imported result, whose client did not tell."""
+    lag_p95_ms: float | None
+    lag_max_ms: float | None
     limited: str | None = None
     """Why the client may have been the limit."""
 

@@ -1,10 +1,11 @@
 """What one run says of a metric, and how sure its own requests make it.
 
-A run is one result; throughput and mean ITL are a quotient of sums over its requests, TTFT, TPOT and E2E a median
-over them. How far another sample of requests would have moved it, a bootstrap tells: blocks of as many requests
-as were in flight together are drawn with replacement (requests of one batch wait for each other, so single ones
-are not independent), the number in flight stays as it was, and throughput is concurrency x tokens / latencies.
-At C=1, where requests follow each other, that is exactly tokens / sum of latencies.
+A run is one result; throughput and mean ITL are a quotient of sums over its requests, TTFT, TPOT and E2E a
+median over them. How far another sample of requests would have moved it, a bootstrap tells: blocks of as
+many requests as were in flight together are drawn with replacement (requests of one batch wait for each
+other, so single ones are not independent), the number in flight stays as it was, and throughput is
+concurrency x tokens / latencies. At C=1, where requests follow each other, that is exactly tokens / sum of
+latencies.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .result import BenchResult
 from .seconds import tokens_of
 
 Metric = Literal["output_throughput", "ttft", "tpot", "itl", "e2e"]
-"""Mean output tokens per second; medians of TTFT, TPOT and latency in ms; mean of the gaps between chunks in ms."""
+"""Mean output tokens per second; medians of TTFT, TPOT and latency in ms; mean of the gaps between chunks in
+ms."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
 RESAMPLES = 400
 _BLOCKS = 4
@@ -79,7 +81,9 @@ def _throughput(timing: RequestTiming) -> Sample:
 
 
 def _gaps(timing: RequestTiming) -> Sample | None:
-    return (timing.chunks[-1] - timing.chunks[0], len(timing.chunks) - 1.0) if len(timing.chunks) > 1 else None
+    return (
+        (timing.chunks[-1] - timing.chunks[0], len(timing.chunks) - 1.0) if len(timing.chunks) > 1 else None
+    )
 
 
 def _alone(seconds: float | None) -> Sample | None:

@@ -1,8 +1,8 @@
 """Output tokens of each second of a benchmark.
 
-A request's tokens are known by its usage alone, and only at its end; when they came is known of its chunks. Each
-of its chunks is therefore given the same share of its tokens. What all seconds hold is then exactly what all
-requests held, also where a chunk carries several tokens (case F07).
+A request's tokens are known by its usage alone, and only at its end; when they came is known of its chunks.
+Each of its chunks is therefore given the same share of its tokens. What all seconds hold is then exactly
+what all requests held, also where a chunk carries several tokens (case F07).
 """
 
 from __future__ import annotations

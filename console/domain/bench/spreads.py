@@ -1,8 +1,8 @@
 """How values are spread, by one rule everywhere, and what too few of them cannot tell (case F12).
 
-A percentile interpolates linearly between the two values next to it, as numpy's default does and sglang's client
-with it. It is given only where at least one value in expectation lies above it: p90 from 10 values, p95 from 20,
-p99 from 100. The standard deviation is that of the population.
+A percentile interpolates linearly between the two values next to it, as numpy's default does and sglang's
+client with it. It is given only where at least one value in expectation lies above it: p90 from 10 values,
+p95 from 20, p99 from 100. The standard deviation is that of the population.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class BenchScreen(Screen[None]):
         return self._progress is not None
 
     @property
-    def _running(self) -> bool:
+    def goes_on(self) -> bool:
+        """Whether it is being measured."""
         return self._progress is not None and self._progress.running
 
     def on_mount(self) -> None:
@@ -123,6 +124,11 @@ class BenchScreen(Screen[None]):
         self.query_one("#bench-form").border_title = "What is sent"
         self.refresh_state()
         self.set_interval(TICK_S, self.refresh_state)
+        if self.begun and not self.goes_on:
+            self._compare()
+
+    def _compare(self) -> None:
+        """Look for what the result stands against."""
         self.run_worker(self._read_history(), group="bench history", exclusive=True)
 
     async def _read_history(self) -> None:
@@ -143,6 +149,7 @@ class BenchScreen(Screen[None]):
             self.query_one(Choices).focus()
         if ended:
             self.query_one("#bench-figures").scroll_home(animate=False)
+            self._compare()
 
     def show_host(self, view: HostView) -> None:
         """The host as it is now."""
@@ -154,7 +161,7 @@ class BenchScreen(Screen[None]):
     def refresh_state(self) -> None:
         """Show everything as it is now."""
         progress = self._progress
-        self.set_class(self._running, "-running")
+        self.set_class(self.goes_on, "-running")
         self.set_class(progress is not None and not progress.running, "-ended")
         self.query_one("#bench-heading", ParagraphView).show(self._heading())
         if progress is None:
@@ -175,7 +182,10 @@ class BenchScreen(Screen[None]):
         heading = Paragraph(f"{title[:1].upper()}{title[1:]} on {self.plan.host}", "strong")
         if progress.running:
             return [heading, progress_paragraph(progress, self._clock(), self._glyphs)]
-        return [heading, Paragraph(f"{plan_words(self.plan)}; it took {stretch(progress.elapsed(0.0))}", "muted")]
+        return [
+            heading,
+            Paragraph(f"{plan_words(self.plan)}; it took {stretch(progress.elapsed(0.0))}", "muted"),
+        ]
 
     def _show_live(self, progress: BenchProgress) -> None:
         figures, charts = self._views()
@@ -237,7 +247,7 @@ class BenchScreen(Screen[None]):
     def _chosen(self, message: Choices.Chosen) -> None:
         if message.index == 0:
             self.action_leave()
-        elif self._running:
+        elif self.goes_on:
             self.action_abort()
         elif message.index == 1:
             self.post_message(self.Begun(self.plan))
@@ -291,7 +301,7 @@ class BenchScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape aborts while it runs; one that comes just after the end does not close the result."""
-        return {"abort": self._running, "cancel": not self.begun}.get(action, True)
+        return {"abort": self.goes_on, "cancel": not self.begun}.get(action, True)
 
     def action_cancel(self) -> None:
         """From the form back to the answers; from there, close."""
@@ -308,7 +318,7 @@ class BenchScreen(Screen[None]):
         self.app.push_screen(question, self._abort)
 
     def _abort(self, agreed: bool | None) -> None:
-        if agreed and self._running:
+        if agreed and self.goes_on:
             self.post_message(self.AbortWanted())
 
     def action_leave(self) -> None:

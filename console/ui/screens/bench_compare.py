@@ -21,6 +21,7 @@ from console.domain.host_view import HostView
 from console.ui.widgets.bench_comparison import (
     comparison_paragraphs,
     refusal_paragraphs,
+    setting_paragraphs,
     side_paragraph,
     weak_paragraphs,
 )
@@ -97,7 +98,8 @@ class BenchCompareScreen(Screen[None]):
             return [Paragraph("The results are being read.", "muted")]
         a, b = self._sides
         said = [side_paragraph("A", a), side_paragraph("B", b)]
-        said += [*weak_paragraphs("A", a, self._glyphs), *weak_paragraphs("B", b, self._glyphs), Paragraph()]
+        said += [*weak_paragraphs("A", a, self._glyphs), *weak_paragraphs("B", b, self._glyphs)]
+        said += [*setting_paragraphs(a[0], b[0], self._glyphs), Paragraph()]
         if self._obstacles:
             said += [*refusal_paragraphs(self._obstacles, self._glyphs), Paragraph()]
         if self._obstacles and not self._anyway:

@@ -1,4 +1,4 @@
-"""Where benchmarks are asked for, begun and followed. One under way belongs to the console, not to a screen."""
+"""Where benchmarks are asked for, begun and followed. One under way belongs to the console, to no screen."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from console.ui.widgets.paragraphs import Paragraph
 class Measuring:
     """A measurement that was begun: what makes it, and how far it is."""
 
-    def __init__(self, plan: BenchPlan, wanted: BenchAsk, run: BenchRun, now: float) -> None:
-        self.wanted, self.run = wanted, run
+    def __init__(self, plan: BenchPlan, run: BenchRun, now: float) -> None:
+        self.run = run
         self.progress = BenchProgress(plan, now)
         self.seen = False
         """Whether its end was on a screen."""
@@ -52,7 +52,6 @@ class BenchDesk:
         """What goes on, or the last one whose end nobody has looked at."""
         self._app, self._bencher, self._glyphs, self._clock = app, bencher, glyphs, clock
         self._targets = targets
-        self._wanted = BenchAsk()
         self._report: GpuReport = NO_GPUS
         self._servers = Servers(looked=False)
 
@@ -65,8 +64,8 @@ class BenchDesk:
         """The plan at this concurrency, or what is under way."""
         if self._return():
             return
-        self._wanted = BenchAsk(concurrency=(concurrency,))
-        self._app.run_worker(self._show_plan(self._wanted), group="bench plan", exclusive=True)
+        wanted = BenchAsk(concurrency=(concurrency,))
+        self._app.run_worker(self._show_plan(wanted), group="bench plan", exclusive=True)
 
     async def _show_plan(self, wanted: BenchAsk) -> None:
         try:
@@ -110,7 +109,7 @@ class BenchDesk:
         except ConsoleError as error:
             self._tell(str(error))
             return
-        self.under_way = Measuring(plan, plan.ask, run, self._clock())
+        self.under_way = Measuring(plan, run, self._clock())
         self._moved(self.under_way)
         self._app.run_worker(self._measure(self.under_way), group="benchmark")
 
@@ -129,7 +128,7 @@ class BenchDesk:
             self._tell_end(measuring.progress)
 
     def _tell_end(self, progress: BenchProgress) -> None:
-        stopped = progress.error or (progress.stopped and progress.stopped.reason)
+        stopped = progress.error or (None if progress.stopped is None else progress.stopped.reason)
         figures = ", ".join(
             f"{rate(each.figures.output_throughput)} tok/s at C={each.context.max_concurrency}"
             for each in progress.results
@@ -191,8 +190,8 @@ class BenchDesk:
             return False
         if self._bench_screen is None:
             self._close_own()
-            progress = measuring.progress
-            self._app.push_screen(self._screen(progress.plan, measuring.wanted, progress))
+            plan, progress = measuring.progress.plan, measuring.progress
+            self._app.push_screen(self._screen(plan, plan.ask, progress))
             measuring.seen = not progress.running
             self.show_line()
         return True

@@ -96,8 +96,13 @@ class BenchHistoryScreen(Screen[None]):
 
     def _show(self) -> None:
         shown = [result for result in self._results or () if found(result, self._wanted)]
-        nothing = {None: READING, (): NOTHING_YET}.get(self._results, f"no result has {self._wanted!r}")
-        self.query_one(BenchList).show(shown, self._sides, self._host.utc_offset_s, nothing)
+        self.query_one(BenchList).show(shown, self._sides, self._host.utc_offset_s, self._nothing())
+
+    def _nothing(self) -> str:
+        """What an empty list says."""
+        if self._results is None:
+            return READING
+        return f"no result has {self._wanted!r}" if self._results else NOTHING_YET
 
     @on(BenchList.Highlighted)
     def _show_details(self, message: BenchList.Highlighted) -> None:
@@ -130,7 +135,7 @@ class BenchHistoryScreen(Screen[None]):
                 "/",
                 answered=lambda typed: "",
                 changed=self._filtered,
-                cancelled=lambda: self._unfiltered(),
+                cancelled=self._unfiltered,
                 suggestion=self._wanted,
             )
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from console.domain.bench.comparability import changed_settings, several_settings
 from console.domain.bench.comparison import Comparison, Side
 from console.domain.bench.result import BenchResult
 from console.domain.bench.run_values import Metric
 
+from .bench_heading import WARNS
 from .bench_result import shape_words, weaknesses
 from .histogram import ms
 from .lines import Span
@@ -26,8 +28,8 @@ SIDE_WIDTH = 24
 TONES = {"faster": "state-ready", "slower": "state-failed", "no difference shown": "muted"}
 SIGNS = {"faster": "+", "slower": "-", "no difference shown": "="}
 METHOD = (
-    "Intervals are of 95%. One that leaves out no change shows none; of five metrics one may mislead in a fifth"
-    " of the comparisons, so decide beforehand which one counts."
+    "Intervals are of 95%: of five metrics one may mislead in a fifth of the comparisons, so decide before"
+    " which one counts."
 )
 
 
@@ -45,6 +47,21 @@ def weak_paragraphs(name: str, results: Sequence[BenchResult], glyphs: Glyphs) -
     for result in results:
         for each in weaknesses(result, glyphs):
             yield each._replace(head=(Span(f"{name}  ", "strong"), *each.head))
+
+
+def setting_paragraphs(a: BenchResult, b: BenchResult, glyphs: Glyphs) -> Iterator[Paragraph]:
+    """The settings that were changed, and whether the effect can be given to one of them."""
+    changes = changed_settings(a.context, b.context)
+    if not a.context.settings or not b.context.settings:
+        yield Paragraph("What was set is not known of both: the effect can't be given to a setting.", "muted")
+        return
+    if several := several_settings(a.context, b.context):
+        yield Paragraph(f"{several}:", "warning", head=WARNS)
+    else:
+        yield Paragraph("One setting differs:" if changes else "No setting differs.", "muted")
+    for change in changes:
+        shown = change.replace("→", "->") if glyphs.ascii_only else change
+        yield Paragraph(shown, head=(Span("    "),))
 
 
 def comparison_paragraphs(
@@ -73,7 +90,7 @@ def _metric(each: Comparison, *, verdicts: bool, wide: bool) -> Iterator[Paragra
     if verdicts:
         sign, tone = SIGNS[each.verdict], TONES[each.verdict]
         said = f"{sign} {each.verdict}"
-        least = f"; differences below {each.smallest_pct:.1f}% could not have been shown"
+        least = f"; below {each.smallest_pct:.1f}% none could have been"
         yield Paragraph(head=(Span(" " * NAME_WIDTH), Span(said, tone), Span(least, "muted")))
 
 

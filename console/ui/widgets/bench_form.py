@@ -18,7 +18,7 @@ from .meter import Glyphs
 from .paragraphs import SCROLL_BAR
 
 LABEL_WIDTH = 15
-VALUE_WIDTH = 16
+VALUE_WIDTH = 8
 GAP = 2
 
 
@@ -70,9 +70,9 @@ class BenchForm(LineView, can_focus=True):
         self.redraw()
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
-        return [self._row(index, field, width - SCROLL_BAR) for index, field in enumerate(FIELDS)]
+        return [self._field(index, field, width - SCROLL_BAR) for index, field in enumerate(FIELDS)]
 
-    def _row(self, index: int, field: Field, width: int) -> Line:
+    def _field(self, index: int, field: Field, width: int) -> Line:
         values = max(VALUE_WIDTH, *(len(shown_value(self._plan, each)) + GAP for each in FIELDS))
         label = field.label.ljust(LABEL_WIDTH)
         value = fit(shown_value(self._plan, field), min(values, width - LABEL_WIDTH - GAP), self.glyphs)

@@ -17,7 +17,7 @@ def bench_heading(plan: BenchPlan) -> Iterator[Paragraph]:
     """Target and load, what a request is, who else is served, and what is out of the ordinary."""
     yield Paragraph(f"Measure {plan.target} on {plan.host}", "strong")
     yield Paragraph(f"{plan_words(plan)}.")
-    yield Paragraph(f"{_request(plan)}: {CACHE_WORDS[plan.ask.cache]}.", "muted")
+    yield Paragraph(f"{_request(plan)}; {CACHE_WORDS[plan.ask.cache]}.", "muted")
     yield _others(plan.serving)
     for warning in plan.warnings:
         if not warning.startswith(f"{plan.serving} requests of others"):

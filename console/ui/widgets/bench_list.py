@@ -110,10 +110,10 @@ class BenchList(LineView, can_focus=True):
             profile=min(MOST_PROFILE, max(len(_profile(result)) for result in self._results)),
             utc_offset_s=self._utc_offset_s,
         )
-        rows = [self._row(index, result, columns, width) for index, result in enumerate(self._results)]
+        rows = [self._result(index, result, columns, width) for index, result in enumerate(self._results)]
         return [fit_line(_title(columns), width, self.glyphs), *rows]
 
-    def _row(self, index: int, result: BenchResult, columns: Columns, width: int) -> Line:
+    def _result(self, index: int, result: BenchResult, columns: Columns, width: int) -> Line:
         side = self._sides.get(result.id)
         row = (Span(f"{side or ' '} ", "strong"), *_row(result, columns, self.glyphs))
         if index != self._index:

@@ -62,7 +62,7 @@ def live_paragraphs(
     yield from _figures(progress)
     yield _flight(latest)
     yield failure_paragraph(Counter(each.failure for each in progress.requests if each.failure), glyphs)
-    yield _client(latest)
+    yield from _client(latest)
     yield from gpus
 
 
@@ -100,12 +100,13 @@ def _flight(latest: LoadSecond | None) -> Paragraph:
     return _row("in flight", Span(str(latest.in_flight), "strong"))
 
 
-def _client(latest: LoadSecond | None) -> Paragraph:
+def _client(latest: LoadSecond | None) -> Iterator[Paragraph]:
     if latest is None:
-        return _row("client", Span("n/a", "muted"))
-    said = Span(f"{percent(latest.cpu_pct)} of a core, late by {ms(latest.lag_ms)} ms at most")
-    limits = latest.cpu_pct > MOST_CPU_PCT or latest.lag_ms >= LATE_MS
-    return _row("client", said, *([Span(f"  ! {MAY_LIMIT}", "warning")] if limits else []))
+        yield _row("client", Span("n/a", "muted"))
+        return
+    yield _row("client", Span(f"{percent(latest.cpu_pct)} of a core, late by {ms(latest.lag_ms)} ms at most"))
+    if latest.cpu_pct > MOST_CPU_PCT or latest.lag_ms >= LATE_MS:
+        yield _row("", Span(f"! {MAY_LIMIT}", "warning"))
 
 
 def failure_paragraph(failures: Mapping[FailureKind, int], glyphs: Glyphs) -> Paragraph:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from console.domain.bench.result import BenchResult
+from console.domain.bench.result import BenchResult, Client
 
 from .bench_live import kinds
 from .bench_progress import BenchProgress
 from .bench_table import result_table, spread_table
 from .big_number import ROWS, big
 from .lines import Line, Span
-from .meter import NA, Glyphs, count, duration, rate
+from .meter import NA, Glyphs, count, duration, percent, rate
 from .paragraphs import Paragraph
 from .progress import stretch
 
@@ -77,6 +77,8 @@ def weaknesses(result: BenchResult, glyphs: Glyphs) -> Iterator[Paragraph]:
         yield _told(f"{glyphs.failed} failed", said, "state-failed")
     if result.client.limited is not None:
         yield _told("! CLIENT", f"it may have been the limit: {result.client.limited}")
+    if figures.short:
+        yield _told("! short", f"{figures.short} answers ended with fewer tokens than were asked for")
     if figures.tokens_estimated:
         yield _told("! tokens", "estimated by chunks: some answer had no usage")
     if context.server_tokens is not None and context.server_tokens != figures.total_output_tokens:
@@ -136,7 +138,7 @@ def ratio(share: float) -> str:
 
 def context_paragraphs(result: BenchResult) -> Iterator[Paragraph]:
     """Rates, servers, GPUs, client and shape."""
-    figures, context, client = result.figures, result.context, result.client
+    figures, context = result.figures, result.context
     peak = figures.max_output_tokens_per_s
     yield _row(
         "rates",
@@ -154,13 +156,15 @@ def context_paragraphs(result: BenchResult) -> Iterator[Paragraph]:
     if context.kv_transfer_gb_s is not None:
         yield _row("transfer", f"{context.kv_transfer_gb_s:.2f} GB/s of KV cache from prefill to decode")
     yield _row("servers", _servers(result))
-    workers = "1 process" if client.workers == 1 else f"{client.workers} processes"
-    yield _row(
-        "client",
-        f"{client.name} on {client.where}, {workers}, {client.cpu_pct:.0f}% of a core,"
-        f" late by {client.lag_p95_ms:.2f} ms at p95",
-    )
+    yield _row("client", _client(result.client))
     yield _row("id", " ".join(filter(None, (result.id, result.label))))
+
+
+def _client(client: Client) -> str:
+    workers = "1 process" if client.workers == 1 else f"{client.workers} processes"
+    late = NA if client.lag_p95_ms is None else f"{client.lag_p95_ms:.2f} ms"
+    busy = f"{percent(client.cpu_pct)} of a core"
+    return f"{client.name} on {client.where}, {workers}, {busy}, late by {late} at p95"
 
 
 def shape_words(result: BenchResult) -> str:

@@ -15,7 +15,7 @@ from .progress import stretch
 
 CACHES: tuple[Cache, ...] = get_args(Cache)
 CACHE_WORDS = {
-    "nonce": "no prefix cache serves them: no two prompts begin alike",
+    "nonce": "no two prompts begin alike, so no prefix cache serves them",
     "flushed": "caches are emptied before, and no two prompts begin alike",
     "warm": "the prefix cache serves them, on purpose",
 }
@@ -30,24 +30,24 @@ class Field(NamedTuple):
 
 
 FIELDS = (
-    Field("concurrency", "concurrency", "requests in flight; several, as 1,4,16, make a sweep"),
-    Field("prompts", "requests", "at each concurrency; empty: as many as tell something"),
+    Field("concurrency", "concurrency", "requests in flight; 1,4,16 make a sweep"),
+    Field("prompts", "requests", "at each concurrency; empty: six rounds, 10 at least"),
     Field("input_tokens", "input tokens", "of each request"),
-    Field("output_tokens", "output tokens", "of each request, never fewer: the end of text is ignored"),
+    Field("output_tokens", "output tokens", "of each request, whatever the model would say"),
     Field("cache", "cache", "enter: the next of nonce, flushed, warm"),
-    Field("repeats", "repeats", "of the whole, for intervals that a comparison can use"),
+    Field("repeats", "repeats", "of the whole: 3 make a comparison believable"),
     Field("seed", "seed", "of the prompts"),
 )
 
 
 def load_words(ask: BenchAsk) -> str:
-    """`16 requests at a time, 96 in all`, `1 request at a time, 10 in all, then 16 at a time, 96 in all`."""
-    parts = [
-        f"{each} {_requests(each) if not index else ''}at a time, {requests_at(ask, each)} in all"
-        for index, each in enumerate(ask.concurrency or ())
-    ]
+    """`16 requests at a time, 96 in all`, `1, 16 requests at a time in turn, 10, 96 in all`."""
+    loads = ask.concurrency or ()
+    unit = "request" if loads == (1,) else "requests"
+    turns = " in turn" if len(loads) > 1 else ""
+    counts = ", ".join(str(requests_at(ask, each)) for each in loads)
     times = "" if ask.repeats == 1 else f", {ask.repeats} times over"
-    return ", then ".join(parts) + times
+    return f"{', '.join(map(str, loads))} {unit} at a time{turns}, {counts} in all{times}"
 
 
 def plan_words(plan: BenchPlan) -> str:
@@ -104,7 +104,3 @@ def _numbers(field: Field, typed: str) -> list[int]:
 def next_cache(cache: Cache) -> Cache:
     """The one after it."""
     return CACHES[(CACHES.index(cache) + 1) % len(CACHES)]
-
-
-def _requests(count: int) -> str:
-    return "request " if count == 1 else "requests "

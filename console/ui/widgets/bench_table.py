@@ -13,10 +13,10 @@ from .meter import Glyphs, count, rate
 from .paragraphs import Paragraph
 
 COLUMNS = ("median", "mean", "p90", "p95", "p99", "max")
-NAME_WIDTH = 10
+NAME_WIDTH = 9
 N_WIDTH = 7
-WIDTH = 8
-RESULT_WIDTHS = (5, 9, 12, 12, 12, 9)
+WIDTH = 7
+RESULT_WIDTHS = (3, 8, 9, 9, 8, 10)
 MEDIANS = "TTFT, TPOT and E2E are medians."
 
 
@@ -44,7 +44,10 @@ def _cells(spread: Spread, glyphs: Glyphs) -> list[Span]:
     values = [(name, getattr(spread, name)) for name in COLUMNS]
     return [
         Span(f"{spread.n:>{N_WIDTH},}", "muted"),
-        *(Span(f"{cell(value, glyphs):>{WIDTH}}", "strong" if name == "median" else "") for name, value in values),
+        *(
+            Span(f"{cell(value, glyphs):>{WIDTH}}", "strong" if name == "median" else "")
+            for name, value in values
+        ),
     ]
 
 
@@ -58,7 +61,7 @@ def _too_few(spreads: Sequence[tuple[str, Spread]]) -> Iterator[Paragraph]:
     fewest = min((spread.n for _, spread in spreads), default=0)
     untold = [f"p{percent}" for percent, enough in ENOUGH.items() if fewest < enough]
     if untold:
-        said = f"n={fewest} too few for {', '.join(untold)}: of those max is told alone."
+        said = f"n={fewest} is too few for {', '.join(untold)}."
         yield Paragraph(said, "muted")
 
 

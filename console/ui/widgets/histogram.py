@@ -12,17 +12,17 @@ from .lines import Line, Span, fit_line
 from .meter import Glyphs, bar
 
 SKEWED = 8.0
-"""The highest value over the lowest from which bins grow by a factor: equal ones would all but one be empty."""
+"""The highest value over the lowest, from which bins grow by a factor: of equal ones most would be empty."""
 LEAST_BAR = 4
 NO_SAMPLE = "no sample yet"
 
 
 class Bin(NamedTuple):
-    """`count` values from `low` up to `high`."""
+    """`held` values from `low` up to `high`."""
 
     low: float
     high: float
-    count: int
+    held: int
 
 
 def bins(values: Sequence[float], most: int) -> list[Bin]:
@@ -54,14 +54,14 @@ def _bars(found: Sequence[Bin], tone: str, width: int, glyphs: Glyphs) -> list[L
     if not found:
         return []
     ranges = [_range(each) for each in found]
-    counts = [f"{each.count:,}" for each in found]
+    counts = [f"{each.held:,}" for each in found]
     labels, figures = max(map(len, ranges)), max(map(len, counts))
     room = max(LEAST_BAR, width - labels - figures - 6)
-    highest = max(each.count for each in found)
+    highest = max(each.held for each in found)
     return [
         (
             Span(f"{words:>{labels}} ms ", "muted"),
-            Span(drawn := bar(100.0 * each.count / highest, room, glyphs)[0], tone),
+            Span(drawn := bar(100.0 * each.held / highest, room, glyphs)[0], tone),
             Span(" " * (room - len(drawn) + 1)),
             Span(f"{count:>{figures}}"),
         )

@@ -1,0 +1,183 @@
+"""What the load generator costs, and how fast it may be asked to be, against a plain httpx client in the same run.
+
+    python tests/perf/load_client.py [--seconds 3]
+
+First, CPU ms per 1,000 tokens at 16 streams and 5,000 tokens a second (one a chunk), start-up left out: each
+client runs a short and a long load, and the difference counts. All its processes count. Then the highest rate
+at which the generator's own lag stays under 1 ms at p95, with one worker and with two. The server takes a core
+of its own: on fewer than four the ceiling is partly the machine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+
+from console.agent.loads import LAST, LoadChild  # noqa: E402 # the path comes first
+from tests.unit.streaming_server import StreamingServer, paced  # noqa: E402
+
+STREAMS = 16
+RATE = 5000
+SHORT_S = 0.5
+REPEATS = 3
+LAG_GOAL_MS = 1.0
+RATES = (1000, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 12_000, 15_000, 20_000)
+
+
+class Shape(NamedTuple):
+    """What a client is to ask for."""
+
+    url: str
+    streams: int
+    tokens: int
+    """Of each stream."""
+    gap_s: float
+
+    def prompts(self, rounds: int = 1) -> list[str]:
+        """Prompts for the streaming server."""
+        return [paced("p", self.tokens, self.gap_s)] * self.streams * rounds
+
+
+Client = Callable[[Shape], None]
+"""Runs one load as a child, and waits for it."""
+
+PLAIN = """
+import asyncio, json, sys, time
+import httpx
+
+async def ask(client, url, prompt, times):
+    body = {"model": "m", "prompt": prompt, "max_tokens": 1, "stream": True}
+    async with client.stream("POST", url, json=body) as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data: ") and line != "data: [DONE]":
+                chunk = json.loads(line[6:])
+                if chunk["choices"] and chunk["choices"][0]["text"]:
+                    times.append(time.perf_counter())
+
+async def main():
+    url, prompts = json.load(sys.stdin)
+    async with httpx.AsyncClient(timeout=None, limits=httpx.Limits(max_connections=None)) as client:
+        await asyncio.gather(*(ask(client, url, prompt, []) for prompt in prompts))
+
+asyncio.run(main())
+"""
+
+
+def plain_httpx(shape: Shape) -> None:
+    """The loop that one would write."""
+    command = [sys.executable, "-c", PLAIN]
+    subprocess.run(command, input=json.dumps([shape.url, shape.prompts()]).encode(), check=True)
+
+
+def generator(workers: int, shape: Shape) -> None:
+    """Ours."""
+    load(shape, workers)
+
+
+CLIENTS: dict[str, Client] = {
+    "plain httpx, aiter_lines": plain_httpx,
+    "load generator, 1 worker": partial(generator, 1),
+    "load generator, 2 workers": partial(generator, 2),
+}
+"""The first is the baseline. To any other client the server gives, whatever the prompt, the tokens it asks for
+at 312 a second."""
+
+
+def load(shape: Shape, workers: int) -> dict[str, Any]:
+    """Run the generator; returns its last event."""
+    spec = {
+        "url": shape.url,
+        "model": "m",
+        "prompts": shape.prompts(),
+        "warmup": [paced("w", 2, 0.0)] * shape.streams,
+        "output_tokens": shape.tokens,
+        "concurrency": shape.streams,
+        "workers": workers,
+    }
+    child = LoadChild(sys.executable, spec)
+    while True:
+        select.select([child.stdout, child.stderr], [], [], 1.0)
+        child.beat()
+        for event in child.events():
+            if event["event"] in LAST:
+                child.close()
+                assert event["event"] == "done", event
+                return event
+
+
+def cpu_s(client: Client, shape: Shape) -> float:
+    """CPU seconds of all processes of a client."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    client(shape)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cpu_ms_per_1000_tokens(client: Client, url: str, seconds: float) -> float:
+    """By the difference of a long load and a short one; the least of three."""
+    gap_s = STREAMS / RATE
+    short, long = (Shape(url, STREAMS, int(each / gap_s), gap_s) for each in (SHORT_S, SHORT_S + seconds))
+    tokens = (long.tokens - short.tokens) * STREAMS
+    costs = [cpu_s(client, long) - cpu_s(client, short) for _ in range(REPEATS)]
+    return 1000 * min(costs) / (tokens / 1000)
+
+
+def print_costs(url: str, seconds: float) -> None:
+    """The table of costs."""
+    print(f"CPU ms per 1,000 tokens, {STREAMS} streams, {RATE} tokens/s, one a chunk; least of {REPEATS}")
+    baseline = 0.0
+    for name, client in CLIENTS.items():
+        cost = cpu_ms_per_1000_tokens(client, url, seconds)
+        baseline = baseline or cost
+        print(f"  {name:28} {cost:7.1f}   {cost / baseline:5.2f} x baseline", flush=True)
+
+
+def print_ceiling(url: str, workers: int, seconds: float) -> None:
+    """Lag at rising rates, up to the first that is too fast; each is tried twice, and the better counts."""
+    print(f"\n{workers} worker(s): lag of the generator at {STREAMS} streams")
+    ceiling = 0.0
+    for rate in RATES:
+        gap_s = STREAMS / rate
+        tokens = int(seconds / gap_s)
+        tries = [load(Shape(url, STREAMS, tokens, gap_s), workers) for _ in range(2)]
+        done = min(tries, key=lambda each: float(each["lag_p95_ms"]))
+        reached = STREAMS * tokens / done["duration_s"]
+        lag, most, cpu = done["lag_p95_ms"], done["lag_max_ms"], done["cpu_pct"]
+        print(
+            f"  asked {rate:6}/s  reached {reached:7.0f}/s  p95 {lag:7.2f} ms  max {most:7.1f}  CPU {cpu:4.0f} %",
+            flush=True,
+        )
+        if lag >= LAG_GOAL_MS:
+            break
+        ceiling = reached
+    print(f"  highest rate with p95 under {LAG_GOAL_MS:g} ms: {ceiling:.0f} chunks/s")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measuring")
+    seconds = parser.parse_args().seconds
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%F %T')}")
+    os.chdir(REPOSITORY)
+    with StreamingServer() as server:
+        print_costs(server.url, seconds)
+        for workers in (1, 2):
+            print_ceiling(server.url, workers, seconds)
+
+
+if __name__ == "__main__":
+    main()
