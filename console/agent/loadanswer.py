@@ -7,6 +7,7 @@ from typing import Any, Dict
 
 DONE = b"[DONE]"
 REASON_CHARS = 300
+COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 Content = Dict[str, Any]
 
@@ -27,7 +28,7 @@ class Answer:
         """One of console.domain.bench.load.FailureKind."""
         self._reason: str | None = None
         self._finish_reason: str | None = None
-        self._usage = {"prompt_tokens": None, "completion_tokens": None, "cached_tokens": None}
+        self._usage: dict[str, int | None] = dict.fromkeys(COUNTS)
         self._done = False
 
     @property
@@ -87,7 +88,8 @@ class Answer:
         has_text = False
         for choice in content.get("choices") or ():
             has_text = has_text or bool(text_of(choice))
-            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            reason = choice.get("finish_reason")
+            self._finish_reason = reason if isinstance(reason, str) else self._finish_reason
         if has_text:
             self.chunks.append(at)
         return has_text
@@ -96,7 +98,8 @@ class Answer:
         if usage:
             details = usage.get("prompt_tokens_details") or {}
             found = dict(usage, cached_tokens=details.get("cached_tokens"))
-            self._usage.update({name: found.get(name) for name in self._usage})
+            counts = {name: found.get(name) for name in COUNTS}
+            self._usage = {name: n if isinstance(n, int) else None for name, n in counts.items()}
 
     def _fail_midway(self, reason: str, at: float) -> None:
         if self.chunks:

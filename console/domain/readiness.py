@@ -65,7 +65,7 @@ def conclude(evidence: Evidence, now: float | None = None) -> Conclusion:
     if evidence.is_serving:
         return _serving(evidence, now)
     if evidence.was_ready:
-        return _unwell(evidence)
+        return _unwell(evidence, now)
     return _starting(evidence, now)
 
 
@@ -124,9 +124,10 @@ def _serving(evidence: Evidence, now: float | None) -> Conclusion:
     return Conclusion("ready", None, evidence.ready_at)
 
 
-def _unwell(evidence: Evidence) -> Conclusion:
+def _unwell(evidence: Evidence, now: float | None) -> Conclusion:
     if evidence.reds < RED_LIMIT:
-        return Conclusion("ready", evidence.health_note, evidence.ready_at)
+        otherwise = _serving(evidence, now)
+        return otherwise if otherwise.reason else otherwise._replace(reason=evidence.health_note)
     return Conclusion("failed", evidence.health_note or "the health check fails")
 
 

@@ -167,7 +167,8 @@ class Measurement:
     ) -> BenchResult:
         duration = done.duration_s if done else max((each.ended for each in self._timings), default=0.0)
         found = figures(self._timings, duration, self._ask.output_tokens)
-        client = self._client(done, found.concurrency)
+        in_flight = sum(each.latency for each in self._timings) / duration if duration else 0.0
+        client = self._client(done, in_flight)
         return BenchResult(
             id=self._id,
             at=self._at,

@@ -59,9 +59,11 @@ class Probe:
             left = begun + self._health_pause_s() - time.monotonic()
 
     def _health_pause_s(self) -> float:
-        if conclude(self._run.evidence)[0] != "ready":
-            return ENDING_START_HEALTH_S if self._run.evidence.ready_line else STARTING_HEALTH_S
-        return READY_ROUTER_S if self._is_router else READY_HEALTH_S
+        evidence = self._run.evidence
+        if conclude(evidence)[0] == "ready" and not evidence.reds:
+            return READY_ROUTER_S if self._is_router else READY_HEALTH_S
+        is_awaited = evidence.ready_line and not evidence.was_ready
+        return ENDING_START_HEALTH_S if is_awaited else STARTING_HEALTH_S
 
     async def _ask_health(self) -> None:
         port = self._run.port

@@ -15,3 +15,8 @@ def real_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStack]:
     with RealStack(tmp_path_factory.mktemp("realstack")) as stack:
         stack.wait_ready()
         yield stack
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """That deployment comes last: beside it the tests that launch their own would not have a core left."""
+    items.sort(key=lambda item: "real_stack" in getattr(item, "fixturenames", ()))

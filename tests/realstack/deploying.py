@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import os
 import signal
@@ -17,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -37,6 +35,7 @@ from console.services.journal import Journal
 from console.services.operating import HostOperator
 from console.services.telemetry import AgentOptions, HostWatch, Identity
 from tests.integration.sshd import SshServer
+from tests.realstack.processes import living
 from tests.realstack.stack import HOME, Ports, fetch
 
 PATIENCE_S = 30.0
@@ -118,7 +117,7 @@ class RealHost:
         }
         return [
             process.pid
-            for process in _processes()
+            for process in living()
             if any(process.sid == pid and process.start_ticks >= start for pid, start in sessions)
         ]
 
@@ -282,48 +281,6 @@ class Console:
         return result
 
 
-@dataclasses.dataclass(frozen=True)
-class Proc:
-    """One process, as /proc tells."""
-
-    pid: int
-    ppid: int
-    sid: int
-    start_ticks: int
-
-
-def _processes() -> Iterator[Proc]:
-    """All that live; zombies do not."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                if fields[0] not in "ZX":
-                    yield Proc(int(folder.name), int(fields[1]), int(fields[3]), int(fields[19]))
-
-
-def scheduler(run: RunRecord) -> int:
-    """The pid of a server's scheduler."""
-    (found,) = (
-        process.pid
-        for process in _processes()
-        if process.ppid == run.pid
-        and b"sglang::scheduler" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
-    )
-    return found
-
-
 def _json(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text())
     return found
-
-
-def is_refused(port: int) -> bool:
-    """Whether nobody listens there."""
-    try:
-        fetch(f"http://127.0.0.1:{port}/health", 5.0)
-    except urllib.error.HTTPError:
-        return False
-    except OSError as error:
-        return isinstance(getattr(error, "reason", error), ConnectionRefusedError)
-    return False

@@ -17,7 +17,7 @@ from console.domain.errors import HostRefused, ReadOnly
 from console.domain.metrics import Reading, parse_reading
 from console.domain.plan_progress import PlanResult
 from tests.integration import numbered
-from tests.realstack.deploying import Console, RealHost, is_refused
+from tests.realstack.deploying import Console, RealHost
 from tests.realstack.stack import fetch
 
 pytestmark = pytest.mark.realstack
@@ -103,7 +103,8 @@ async def test_from_one_server_to_a_pair(host: RealHost, stranger: subprocess.Po
         await see_up(console, await console.carry_out(plan), "pair")
         assert host.complete(host.ports.router) == 8
         assert set(console.runs()) == {"prefill", "decode", "router"}
-    assert is_refused(host.ports.single)
+    with socket.create_server(("127.0.0.1", host.ports.single)):
+        pass
     assert stranger.poll() is None
 
 
@@ -156,7 +157,7 @@ async def test_readonly_is_refused_by_the_console_and_by_the_host(host: RealHost
         for order, fields in orders.items():
             with pytest.raises(HostRefused, match="this session is read-only"):
                 await link.obey(order, **fields)
-        assert console.seen().state == "ready"
+        await console.until_state("ready")
     assert host.complete(host.ports.router) == 8
 
 
@@ -165,7 +166,9 @@ async def test_a_stop_leaves_nothing(host: RealHost, stranger: subprocess.Popen[
         assert host.processes()
         result = await console.carry_out(await console.operator.stop_plan())
         assert result.state == "done", result.sentence
-        await console.until_state("none")
+        # What is left is the stranger's.
+        await console.until(lambda: console.seen().profile is None, "no deployment of ours")
+        assert not any(run.alive for run in console.watch.records.runs)
     assert host.processes() == []
     for port in vars(host.ports).values():
         with socket.create_server(("127.0.0.1", port)):

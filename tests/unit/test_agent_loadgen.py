@@ -322,6 +322,7 @@ QUEUE_FULL = {"object": "error", "message": "The request queue is full.", "code"
         (scripted("f", text("a"), end="closed"), "cut off", "connection broke off", 1),
         (scripted("f", text("a"), text("b")), "cut off", "without [DONE] (after 2 chunks", 2),
         (scripted("f", DONE), "empty", "without any text", 0),
+        (scripted("f", text("a"), text("", "abort"), DONE, end="closed"), "aborted", "aborted it", 1),
         (scripted("f", usage(3, 0), DONE), "empty", "without any text", 0),
         (scripted("f", '{"detail":"slow down"}', status=429), "rejected", "HTTP 429: slow down", 0),
         (scripted("f", "no\nworker", status=503), "rejected", "HTTP 503: no worker", 0),
@@ -374,6 +375,16 @@ def test_a_warm_up_that_fails_altogether_ends_it(run: Begin) -> None:
     load = run(paced("x", 3, 0.0), warmup=[scripted("bad", "full", status=503)] * 3, concurrency=2, workers=2)
     assert load.failure == "every request of the warm-up failed: HTTP 503: full"
     assert load.requests == []
+
+
+def test_a_stop_while_it_warms_up_measures_nothing(begin: Begin) -> None:
+    load = begin("x", warmup=[paced("long", 5000, 0.01)] * 2, concurrency=2)
+    load.until(lambda: load.seconds)
+    assert load.seconds[0].second == -1
+    load.child.stop()
+    load.to_its_end()
+    assert load.requests == []
+    assert (load.done.stopped, load.done.duration_s) == (True, 0.0)
 
 
 def test_a_python_without_httpx_is_named(run: Begin, tmp_path: Path) -> None:

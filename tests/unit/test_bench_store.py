@@ -16,7 +16,7 @@ from console.services import journal_file, journal_schema
 from console.services.bench_store import BenchStore
 from console.services.journal import Journal
 from console.services.journal_file import JournalUnusable
-from tests.unit.bench_results import NOON, bench_result, changed
+from tests.unit.kept_results import NOON, bench_result, changed
 
 
 def bare(result: BenchResult) -> BenchResult:

@@ -216,6 +216,12 @@ class TestNoLatch:
             evidence = after_health(evidence, answer, "health 503")
         assert conclude(evidence).state == state
 
+    def test_one_slow_answer_does_not_hide_that_nothing_moves(self) -> None:
+        evidence = after_work(ready(), pending=3, moving=False, at=1000.0)
+        evidence = after_health(evidence, "red", "health 503")
+        assert conclude(evidence, 1001.0).state == "ready"
+        assert conclude(evidence, 1001.0 + STUCK_S).state == "stalled"
+
     def test_a_process_held_by_a_signal_is_told_as_such(self) -> None:
         state, reason, _ = conclude(after_look(ready(), alive=True, kernel_state="T"))
         assert state == "stalled"

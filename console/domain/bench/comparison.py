@@ -66,9 +66,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     verdict: Verdict
     smallest_pct: float
-    """Half the interval's width, in % of A: a measured difference below it could not have been shown. A true
-    one
-    of exactly this size would have been in about half of such experiments."""
+    """Half the interval's width, in % of A: a measured difference below it could not have been shown.
+    A true one of just this size would have been shown in about half of such experiments."""
     notes: tuple[str, ...] = ()
     """What the interval rests on where it does not rest on repeats."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
@@ -20,13 +21,13 @@ from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError, UsageError
 from console.domain.host_view import HostView
 from console.ui.screens.confirm import ConfirmScreen
-from console.ui.widgets.bench_charts import BenchCharts, Charted, of_progress, of_result
+from console.ui.widgets.bench_board import BenchBoard
 from console.ui.widgets.bench_form import BenchForm
 from console.ui.widgets.bench_heading import bench_heading, bench_title
-from console.ui.widgets.bench_live import live_paragraphs, progress_paragraph
+from console.ui.widgets.bench_live import progress_paragraph
 from console.ui.widgets.bench_progress import BenchProgress
-from console.ui.widgets.bench_references import references
-from console.ui.widgets.bench_result import ending_paragraphs, result_paragraphs, several_paragraphs
+from console.ui.widgets.bench_references import references, worth_reading
+from console.ui.widgets.bench_result import Reference
 from console.ui.widgets.bench_shape import Field, changed, next_cache, plan_words, value_of
 from console.ui.widgets.choices import Choice, Choices
 from console.ui.widgets.meter import Glyphs
@@ -94,16 +95,15 @@ class BenchScreen(Screen[None]):
         self._targets, self._gpus = targets, gpus
         self._progress = progress
         self._planning = False
-        self._before: tuple[BenchResult, ...] = ()
-        """Earlier results of the profile."""
+        self._against: Sequence[Reference] = ()
+        """What the result stands against, once that was looked for."""
 
     def compose(self) -> ComposeResult:
         yield StatusBar(glyphs=self._glyphs)
         yield _unfocused(ParagraphView(glyphs=self._glyphs, id="bench-heading"))
         with Container(id="bench"):
             yield BenchForm(self.plan, glyphs=self._glyphs, id="bench-form")
-            yield ParagraphView(glyphs=self._glyphs, id="bench-figures")
-            yield BenchCharts(glyphs=self._glyphs, id="bench-charts")
+            yield BenchBoard(glyphs=self._glyphs, id="bench-board")
         yield PromptLine(glyphs=self._glyphs)
         yield _unfocused(ParagraphView(glyphs=self._glyphs, id="bench-note"))
         yield Choices(glyphs=self._glyphs, id="bench-choices")
@@ -128,20 +128,31 @@ class BenchScreen(Screen[None]):
             self._compare()
 
     def _compare(self) -> None:
-        """Look for what the result stands against."""
-        self.run_worker(self._read_history(), group="bench history", exclusive=True)
+        """Look for what the result stands against; of several, the table alone is told."""
+        results = self._progress.results if self._progress is not None else ()
+        if len(results) == 1:
+            self.run_worker(self._stand(results[0]), group="bench history", exclusive=True)
 
-    async def _read_history(self) -> None:
+    async def _stand(self, result: BenchResult) -> None:
+        profile = result.context.profile
+        before: list[BenchResult] = []
+        targets: Mapping[int, float] = {}
         try:
-            self._before = await self._bencher.history(host=self.plan.host, profile=self.plan.profile)
+            targets = {} if profile is None else self._targets(profile)
+            known = await self._bencher.history(host=result.context.host, profile=profile)
+            before = [await self._bencher.result(id) for id in worth_reading(result, known)]
         except ConsoleError as error:
             self._tell(str(error))
+        self._against = await asyncio.to_thread(references, result, before, targets)
         self.refresh_state()
 
     def show_progress(self, progress: BenchProgress) -> None:
         """How far it is by now."""
-        began, ended = self._progress is None, not progress.running
+        began = progress.running and not self.goes_on
+        ended = not progress.running
         self._progress = progress
+        if began:
+            self._against = ()
         if not self.is_mounted:
             return
         self.refresh_state()
@@ -167,9 +178,9 @@ class BenchScreen(Screen[None]):
         if progress is None:
             self.query_one(BenchForm).show(self.plan)
         elif progress.running:
-            self._show_live(progress)
+            self.query_one(BenchBoard).show_live(progress, self._gpus())
         else:
-            self._show_result(progress)
+            self.query_one(BenchBoard).show_result(progress, self._against, large=self.has_class("-tall"))
         self.query_one("#bench-note", ParagraphView).show(self._note())
         self.query_one(Choices).offer(self._choices())
         self.refresh_bindings()
@@ -186,40 +197,6 @@ class BenchScreen(Screen[None]):
             heading,
             Paragraph(f"{plan_words(self.plan)}; it took {stretch(progress.elapsed(0.0))}", "muted"),
         ]
-
-    def _show_live(self, progress: BenchProgress) -> None:
-        figures, charts = self._views()
-        figures.border_title = "So far"
-        figures.show(live_paragraphs(progress, self._gpus(), self._glyphs))
-        charts.border_title = "Over time"
-        charts.show(of_progress(progress))
-
-    def _show_result(self, progress: BenchProgress) -> None:
-        figures, charts = self._views()
-        results = progress.results
-        figures.border_title = "Result" if len(results) < 2 else f"{len(results)} results"
-        figures.show([*ending_paragraphs(progress, self._glyphs), *self._told(results)])
-        charts.display = bool(results)
-        charts.border_title = "Throughput and latency" if len(results) > 1 else "Over time"
-        charts.show(of_result(results[0]) if len(results) == 1 else Charted(several=results))
-
-    def _told(self, results: Sequence[BenchResult]) -> list[Paragraph]:
-        if not results:
-            return [Paragraph("Nothing was measured.", "muted")]
-        if len(results) > 1:
-            return [*several_paragraphs(results, self._glyphs)]
-        result = results[0]
-        against = references(result, self._before, self._target(result))
-        large = self.has_class("-tall")
-        return [*result_paragraphs(result, against, self._glyphs, large=large)]
-
-    def _target(self, result: BenchResult) -> float | None:
-        profile = result.context.profile
-        wanted = {} if profile is None else self._targets(profile)
-        return wanted.get(result.context.max_concurrency)
-
-    def _views(self) -> tuple[ParagraphView, BenchCharts]:
-        return self.query_one("#bench-figures", ParagraphView), self.query_one(BenchCharts)
 
     def _note(self) -> list[Paragraph]:
         progress = self._progress

@@ -33,6 +33,7 @@ from console.ui.widgets.status_bar import StatusBar
 WIDE = 110
 """Columns from which each side's interval is shown."""
 TALL = 32
+NOTHING_SHARED = "There is no figure that both sides have."
 
 Results = tuple[BenchResult, ...]
 
@@ -59,7 +60,8 @@ class BenchCompareScreen(Screen[None]):
         self._bencher, self._host, self._glyphs = bencher, host, glyphs
         self._ids = (tuple(a), tuple(b))
         self._sides: tuple[Results, Results] | None = None
-        self._compared: Sequence[Comparison] = ()
+        self._compared: Sequence[Comparison] | None = None
+        """None until they are compared; empty where they have no figure in common."""
         self._obstacles: Sequence[str] = ()
         self._anyway = False
         self._failure: str | None = None
@@ -105,7 +107,8 @@ class BenchCompareScreen(Screen[None]):
         if self._obstacles and not self._anyway:
             return said
         if not self._compared:
-            return [*said, Paragraph("They are being compared.", "muted")]
+            why = "They are being compared." if self._compared is None else NOTHING_SHARED
+            return [*said, Paragraph(why, "muted")]
         wide = self.has_class("-wide")
         return [*said, *comparison_paragraphs(self._compared, verdicts=not self._obstacles, wide=wide)]
 

@@ -18,7 +18,6 @@ from console.domain.host_view import HostView
 from console.ui.screens.bench_compare import BenchCompareScreen
 from console.ui.screens.confirm import ConfirmScreen
 from console.ui.widgets.bench_list import BenchList, Side, found
-from console.ui.widgets.bench_references import references
 from console.ui.widgets.bench_result import result_paragraphs
 from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.paragraphs import Paragraph, ParagraphView
@@ -111,9 +110,7 @@ class BenchHistoryScreen(Screen[None]):
         if result is None:
             details.show([])
             return
-        own = [each for each in self._results or () if each.context.profile == result.context.profile]
-        against = references(result, own, None)
-        details.show(result_paragraphs(result, against, self._glyphs, large=False))
+        details.show(result_paragraphs(result, (), self._glyphs, large=False))
         details.scroll_home(animate=False)
 
     def on_resize(self, event: events.Resize) -> None:

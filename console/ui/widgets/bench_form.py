@@ -63,10 +63,8 @@ class BenchForm(LineView, can_focus=True):
         if row is not None and row < len(FIELDS):
             self.action_move(row - self._index)
 
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
+    def watch_has_focus(self, has_focus: bool) -> None:
+        super().watch_has_focus(has_focus)
         self.redraw()
 
     def lines(self, width: int, height: int) -> Sequence[Line]:

@@ -151,8 +151,9 @@ def _row(result: BenchResult, columns: Columns, glyphs: Glyphs) -> Line:
         Span(f"{_time(result.at, columns)} ", "muted"),
         Span(fit(clean(_profile(result), glyphs), columns.profile, glyphs)),
         Span(shown, "strong"),
+        # Before the shape, which may be cut off.
+        *([Span(f"  ! {', '.join(weak)}", "warning")] if weak else []),
         Span(shape, "muted"),
-        *([Span(f" ! {', '.join(weak)}", "warning")] if weak else []),
         *([Span(f" {clean(result.label, glyphs)}", "muted")] if result.label else []),
     )
 

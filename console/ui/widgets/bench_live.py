@@ -12,11 +12,11 @@ from console.domain.bench.load import FailureKind, LoadSecond
 from console.domain.bench.seconds import tokens_per_chunk
 
 from .bench_progress import BenchProgress, done_share, seconds_left
+from .bench_shape import about
 from .histogram import ms
 from .lines import Line, Span
 from .meter import Glyphs, bar, percent, rate
 from .paragraphs import Paragraph
-from .progress import stretch
 
 BAR_WIDTH = 20
 LABEL_WIDTH = 9
@@ -36,7 +36,7 @@ def where_it_is(progress: BenchProgress, now: float) -> str:
     if ended >= latest.of and progress.phase is not None:
         return f"{which}{ended} of {latest.of} requests, {progress.phase.text}"
     left = seconds_left(progress, now)
-    said = "" if left is None else f", about {stretch(max(1, round(left)))} left"
+    said = "" if left is None else f", {about(left)} left"
     return f"{which}{ended} of {latest.of} requests{said}"
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, BenchPlan, BenchStopped, prompts_for
+from console.domain.bench.benching import (
+    BenchAsk,
+    BenchEvent,
+    BenchPhase,
+    BenchPlan,
+    BenchStopped,
+    prompts_for,
+)
 from console.domain.bench.load import LoadRequests, LoadSecond, RequestTiming
 from console.domain.bench.result import BenchResult
 
@@ -89,7 +96,7 @@ def done_share(progress: BenchProgress) -> float:
 
 
 def seconds_left(progress: BenchProgress, now: float) -> float | None:
-    """Of the load under way, by how fast its requests end; before any has, of the plan by its own estimate."""
+    """Of the load under way, by how its requests end; before any has, of the plan by its own estimate."""
     latest = progress.seconds[-1] if progress.seconds else None
     ended = 0 if latest is None else latest.done + latest.failed
     if latest is not None and ended:

@@ -1,37 +1,50 @@
-"""What a result stands against: the profile's target, its last and best results."""
+"""What a result stands against: the profile's target, and its last and best results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from console.domain.bench.comparability import obstacles
+from console.domain.bench.comparison import Comparison
 from console.domain.bench.result import BenchResult
+from console.domain.bench.targets import standing
 
 from .bench_result import Reference, ago
 
-SHAPE = ("max_concurrency", "input_tokens", "output_tokens", "cache")
+
+def worth_reading(result: BenchResult, before: Sequence[BenchResult]) -> list[str]:
+    """Ids of the last and of the best of the earlier results that can be compared; `before` in any order."""
+    alike = [each for each in before if each.at < result.at and not obstacles((each,), (result,))]
+    chosen = [max(alike, key=key, default=None) for key in (_time, _throughput)]
+    return list(dict.fromkeys(each.id for each in chosen if each is not None))
 
 
-def references(result: BenchResult, before: Iterable[BenchResult], target: float | None) -> list[Reference]:
-    """`before`: results of the same profile in any order; `target`: its output tok/s at this concurrency."""
-    alike = sorted(_alike(result, before), key=lambda each: each.at)
-    wanted = [] if target is None else [Reference("target", target, is_target=True)]
-    return [*wanted, *_own(result, alike)]
+def references(
+    result: BenchResult, before: Sequence[BenchResult], targets: Mapping[int, float]
+) -> list[Reference]:
+    """`before` with their requests, so that a difference can be judged; `targets` in tok/s by concurrency.
+
+    Hundreds of resamples: tens of milliseconds.
+    """
+    target = targets.get(result.context.max_concurrency)
+    found = [] if target is None else [Reference("target", target, is_target=True)]
+    if result.figures.completed:
+        stands = standing(result, targets, before)
+        found += _own("last", stands.last, max(before, key=_time, default=None), result)
+        found += _own("best so far", stands.best, max(before, key=_throughput, default=None), result)
+    return found
 
 
-def _alike(result: BenchResult, before: Iterable[BenchResult]) -> Iterator[BenchResult]:
-    """Earlier whole results of the same shape and cache state."""
-    for each in before:
-        same = all(getattr(each.context, name) == getattr(result.context, name) for name in SHAPE)
-        if same and each.partial is None and each.id != result.id and each.at <= result.at:
-            yield each
+def _own(
+    label: str, comparison: Comparison | None, other: BenchResult | None, result: BenchResult
+) -> Iterator[Reference]:
+    if comparison is not None and other is not None:
+        said = f"{comparison.verdict}, {ago(other.at, result.at)}"
+        yield Reference(label, _throughput(other), said)
 
 
-def _own(result: BenchResult, alike: Sequence[BenchResult]) -> Iterator[Reference]:
-    if not alike:
-        return
-    last, best = alike[-1], max(alike, key=_throughput)
-    yield Reference("last", _throughput(last), ago(last.at, result.at))
-    yield Reference("best so far", _throughput(best), ago(best.at, result.at))
+def _time(result: BenchResult) -> float:
+    return result.at
 
 
 def _throughput(result: BenchResult) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from console.domain.bench.result import BenchResult, Client
+from console.domain.bench.targets import references_in_words
 
 from .bench_live import kinds
 from .bench_progress import BenchProgress
@@ -54,6 +55,9 @@ def result_paragraphs(
     yield from spread_table(result.figures, glyphs)
     yield Paragraph()
     yield from context_paragraphs(result)
+    if any(each.is_target for each in against):
+        # A profile that has a target is for the hardware of which this was reported.
+        yield Paragraph(references_in_words(), "muted")
 
 
 def several_paragraphs(results: Sequence[BenchResult], glyphs: Glyphs) -> Iterator[Paragraph]:
@@ -73,7 +77,7 @@ def weaknesses(result: BenchResult, glyphs: Glyphs) -> Iterator[Paragraph]:
         yield _told("! PARTIAL", result.partial)
     if figures.failed:
         total = figures.completed + figures.failed
-        said = f"{figures.failed} of {total} requests: {kinds(figures.failures)}; in no time below"
+        said = f"{figures.failed} of {total} requests: {kinds(figures.failures)}; not in the figures"
         yield _told(f"{glyphs.failed} failed", said, "state-failed")
     if result.client.limited is not None:
         yield _told("! CLIENT", f"it may have been the limit: {result.client.limited}")

@@ -52,8 +52,14 @@ def load_words(ask: BenchAsk) -> str:
 
 def plan_words(plan: BenchPlan) -> str:
     """The load and about how long it takes."""
-    long = "how long is not known" if plan.seconds is None else f"about {stretch(round(plan.seconds))}"
+    long = "how long is not known" if plan.seconds is None else about(plan.seconds)
     return f"{load_words(plan.ask)}, {long}"
+
+
+def about(seconds: float) -> str:
+    """`about 38 s`, `about 2m`: to the second, for it is an estimate."""
+    whole = max(1, round(seconds))
+    return f"about {whole} s" if whole < 60 else f"about {stretch(whole)}"
 
 
 def concurrencies(values: Sequence[int] | None) -> str:

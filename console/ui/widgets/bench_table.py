@@ -53,7 +53,8 @@ def _cells(spread: Spread, glyphs: Glyphs) -> list[Span]:
 
 def cell(value: float | None, glyphs: Glyphs) -> str:
     """Milliseconds, or a dash for what too few samples cannot tell."""
-    return ("-" if glyphs.ascii_only else "–") if value is None else ms(value)
+    dash = "-" if glyphs.ascii_only else "\N{EN DASH}"
+    return dash if value is None else ms(value)
 
 
 def _too_few(spreads: Sequence[tuple[str, Spread]]) -> Iterator[Paragraph]:
@@ -70,7 +71,8 @@ def result_table(results: Sequence[BenchResult], glyphs: Glyphs) -> Iterator[Par
     titles = ("C", "tok/s", "TTFT ms", "TPOT ms", "E2E ms", "requests")
     yield Paragraph(head=(Span(_row(titles), "muted"),))
     for result in results:
-        yield Paragraph(head=(Span(_row(_result_cells(result, glyphs))), *_remark(result)))
+        head = (Span(f"{_row(_result_cells(result, glyphs))}  "),)
+        yield Paragraph(_remark(result), "warning", head=head)
     yield Paragraph(MEDIANS, "muted")
 
 
@@ -89,10 +91,10 @@ def _row(cells: Sequence[str]) -> str:
     return "".join(f"{text:>{width}}" for text, width in zip(cells, RESULT_WIDTHS, strict=True))
 
 
-def _remark(result: BenchResult) -> tuple[Span, ...]:
+def _remark(result: BenchResult) -> str:
     said = [f"{result.figures.failed} failed"] if result.figures.failed else []
     said += marks(result)
-    return (Span(f"  ! {', '.join(said)}", "warning"),) if said else ()
+    return f"! {', '.join(said)}" if said else ""
 
 
 def marks(result: BenchResult) -> list[str]:
