@@ -32,8 +32,8 @@ from console.domain.plan import Plan, Step
 from console.domain.plan_progress import PlanResult, StepEvent
 from console.domain.profile import BenchShape
 from console.services.bench_store import BenchStore
-from tests.unit.kept_results import NOON, bench_result, changed
 from tests.unit.deployed import PAIR
+from tests.unit.kept_results import NOON, bench_result, changed
 
 SECOND = LoadSecond(second=3, chunks=812, in_flight=16, done=48, failed=1, of=96, lag_ms=0.4, cpu_pct=20.0)
 RESULT = bench_result("f" * 12, at=NOON + 1000)
