@@ -20,6 +20,7 @@ def view(given: Given) -> None:
     target = choose(given)
     require_terminal()
     # Textual takes 200 ms to import, which no other verb should pay.
+    from console.cli.late_bencher import LateBencher
     from console.cli.operator import TargetOperator
     from console.ui.app import ConsoleApp
     from console.ui.keymap import ids
@@ -29,6 +30,7 @@ def view(given: Given) -> None:
     check_keys(target.settings, ids())
     themes, notices = load_themes(platformdirs.user_config_path("dsv4-console") / "themes")
     watch = target.watch()
+    operator = TargetOperator(target, watch)
     app = ConsoleApp(
         watch.updates,
         themes=themes,
@@ -38,7 +40,8 @@ def view(given: Given) -> None:
         notices=notices,
         native_colours=native_colours(os.environ),
         source=watch,
-        operator=TargetOperator(target, watch),
+        operator=operator,
+        bencher=LateBencher(target, watch, operator),
     )
     error = app.run()
     if error is not None:

@@ -128,8 +128,8 @@ class AgentLink:
     ) -> AsyncGenerator[Answer, None]:
         """Give an order and yield the parts of its answer. Who leaves before the last one cancels the rest.
 
-        `stop`, once set, tells the agent to come to an end, whose parts are still to be taken. Somebody has to
-        take the `frames` meanwhile. Raises ConnectionLost, also when no part comes for 15 s.
+        `stop`, once set, tells the agent to come to an end, whose parts are still to be taken. Somebody
+        has to take the `frames` meanwhile. Raises ConnectionLost, also when no part comes for 15 s.
         """
         number = next(self._ids)
         parts = self._asked[number] = asyncio.Queue()
