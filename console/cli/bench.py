@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import aclosing
 
@@ -21,11 +22,12 @@ from console.cli.narrator import say
 from console.cli.target import Given, choose
 from console.domain.bench.benching import BenchAsk, Bencher, BenchPlan, BenchRun, BenchStopped
 from console.domain.bench.result import BenchResult
-from console.domain.errors import ReadOnly, UsageError
+from console.domain.errors import NotRunning, ReadOnly, UsageError
 from console.domain.operating import ProfileEntry
 from console.domain.printable import printable
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
+STARTING_S = 60.0
 
 
 class BenchWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +45,7 @@ def measure(given: Given, ask: BenchAsk, wish: BenchWish) -> int:
 
 async def _measure(given: Given, ask: BenchAsk, wish: BenchWish) -> int:
     async with measuring(choose(given)) as (bencher, operator):
-        plan = await bencher.plan(ask)
+        plan = await _planned(bencher, ask)
         for line in plan_lines(plan):
             say(line)
         if (why := bencher.refusal()) is not None:
@@ -73,6 +75,22 @@ async def consent_to_load(question: str, *, yes: bool) -> None:
             next_step="give --yes",
         )
     await agree(question)
+
+
+async def _planned(bencher: Bencher, ask: BenchAsk) -> BenchPlan:
+    """The plan; a server on its way up is waited for. Raises NotRunning when it does not come."""
+    end_at = time.monotonic() + STARTING_S
+    told = ""
+    while True:
+        try:
+            return await bencher.plan(ask)
+        except NotRunning as unready:
+            if "is not ready" not in unready.what or time.monotonic() > end_at:
+                raise
+            if unready.what.partition(":")[0] != told:
+                told = unready.what.partition(":")[0]
+                say(f"{told}; waiting, {STARTING_S:.0f} s at most")
+            await asyncio.sleep(0.5)
 
 
 async def _carried_out(bencher: Bencher, plan: BenchPlan, earlier: Earlier, wish: BenchWish) -> int:

@@ -21,6 +21,7 @@ from console.domain.bench.benching import (
 from console.domain.bench.prompts import Calibration
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError, ReadOnly, UsageError
+from console.domain.server_view import ServerView
 from console.services.bench_load import calibrate_on
 from console.services.bench_store import BenchStore
 from console.services.bench_target import BenchTarget, find_target
@@ -29,6 +30,7 @@ from console.services.telemetry import HostWatch
 
 MOST_CONCURRENCY = 1024
 MOST_PROMPTS = 100_000
+SETTLE_S = 12.0
 FREE_TOKENS_S = 50.0
 """Output tokens a second of one request, where nothing is known: only to say about how long it takes."""
 
@@ -57,10 +59,11 @@ class Benchmarks:
 
     async def plan(self, ask: BenchAsk) -> BenchPlan:
         """See Bencher."""
+        await self._settled()
         target = self._target()
         filled = filled_in(ask, target)
         serving = target.serving
-        warnings = [f"{serving} requests of others are served now"] if serving else []
+        warnings = []
         if target.profile is not None and target.verified is not True:
             warnings.append("the settings of what runs are not verified against its profile")
         return BenchPlan(
@@ -74,6 +77,12 @@ class Benchmarks:
             seconds=await self._seconds(filled, target),
             warnings=tuple(warnings),
         )
+
+    async def _settled(self) -> None:
+        """A console that has just connected has not asked the servers yet."""
+        end_at = time.monotonic() + SETTLE_S
+        while any(_unasked(view) for view in self._watch.server_views()) and time.monotonic() < end_at:
+            await self._watch.change(0.5)
 
     async def _seconds(self, ask: BenchAsk, target: BenchTarget) -> float:
         """By the profile's last results, else its targets, else a guess that grows with the concurrency."""
@@ -112,6 +121,10 @@ class Benchmarks:
     async def delete(self, id: str) -> None:
         """See Bencher."""
         await self._store.delete(id)
+
+
+def _unasked(view: ServerView) -> bool:
+    return view.state == "starting" and view.is_present and view.reason is None and view.health_note is None
 
 
 def filled_in(ask: BenchAsk, target: BenchTarget) -> BenchAsk:

@@ -69,7 +69,6 @@ class Measurement:
         self._timings: list[RequestTiming] = []
         self._begun: LoadBegun | None = None
         self._seconds: list[LoadSecond] = []
-        self._others: list[int] = []
         self._gpus = GpuMeans(target.gpus)
         self._kept_at = 0.0
 
@@ -130,23 +129,12 @@ class Measurement:
             case LoadSecond() if event.second >= 0:
                 self._seconds.append(event)
                 self._gpus.take(self._watch.sample)
-                self._note_others(event.in_flight)
             case LoadRequests():
                 self._timings += event.items
                 await self._keep()
             case LoadDone():
                 return event
         return None
-
-    def _note_others(self, ours: int) -> None:
-        """Requests that the servers have beyond ours, as far as their gauges are of now."""
-        running = [
-            view.running
-            for view in self._watch.server_views()
-            if view.running is not None and view.process.role in ("decode", "single")
-        ]
-        if running:
-            self._others.append(max(0, sum(running) - ours))
 
     async def _keep(self) -> None:
         now = time.monotonic()
@@ -197,6 +185,7 @@ class Measurement:
     def _context(self, before: Counters, after: Counters, duration: float, tokens: int) -> Context:
         target, ask = self._target, self._ask
         moved = [(before[name], after[name]) for name in before.keys() & after.keys()]
+        counted = _server_tokens(moved, self._concurrency * (ask.output_tokens or 0))
         sample = self._watch.sample
         versions = {"sglang": target.version, "driver": sample.gpu.driver if sample else None}
         return Context(
@@ -214,10 +203,10 @@ class Measurement:
             prompts=ask.prompts or prompts_for(self._concurrency),
             seed=self._seed,
             cache=ask.cache,
-            other_load=sum(self._others) / len(self._others) if self._others else None,
+            other_load=_other_load(counted, tokens, self._concurrency),
             gpu=self._gpus.means(duration, tokens),
             kv_transfer_gb_s=_transfer_speed(moved),
-            server_tokens=_server_tokens(moved, self._concurrency * (ask.output_tokens or 0)),
+            server_tokens=counted,
         )
 
 
@@ -232,6 +221,11 @@ def _partial(done: LoadDone | None, lost: HostError | None) -> str | None:
     if done is None:
         return "the load generator ended without a word"
     return "stopped before all requests were answered" if done.stopped else None
+
+
+def _other_load(counted: int | None, ours: int, concurrency: int) -> float | None:
+    """Requests of others, as if each made tokens as fast as one of ours; gauges are up to 30 s old."""
+    return None if counted is None or ours == 0 else max(0, counted - ours) / ours * concurrency
 
 
 def _server_tokens(moved: list[tuple[Reading, Reading]], warmup: int) -> int | None:
