@@ -12,7 +12,7 @@ import msgspec
 from console.cli.bench import DONE, FAILED, INTERRUPTED
 from console.cli.bench_compare import comparison_lines
 from console.cli.bench_history import print_lines
-from console.cli.bench_json import json_line
+from console.cli.bench_json import json_line, without_secrets
 from console.cli.bench_narrator import BenchNarrator
 from console.cli.bench_report import result_lines
 from console.cli.bencher import measuring
@@ -128,10 +128,15 @@ class _Teller:
         if isinstance(told, BenchResult):
             sys.stdout.write(json_line(told)) if self._as_json else print_lines([*result_lines(told), ""])
         elif self._as_json:
-            sys.stdout.write(msgspec.json.encode({"ab": told}).decode() + "\n")
+            sys.stdout.write(msgspec.json.encode({"ab": _without_secrets(told)}).decode() + "\n")
         else:
             print_lines(ab_lines(told))
         sys.stdout.flush()
+
+
+def _without_secrets(result: ABResult) -> ABResult:
+    sides = {name: tuple(map(without_secrets, getattr(result, name))) for name in ("a", "b")}
+    return msgspec.structs.replace(result, **sides)
 
 
 def _switch_to(plan: Plan, side: str | None) -> str:

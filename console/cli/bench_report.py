@@ -116,7 +116,7 @@ def _circumstances(result: BenchResult) -> Iterator[str]:
         agree = "as counted here" if context.server_tokens == ours else f"counted here: {ours:,}"
         yield f"  the servers' own count: {context.server_tokens:,} output tokens, {agree}"
     if context.gpu:
-        yield f"  GPUs: {', '.join(_gpu(context.gpu, figures))}"
+        yield f"  GPUs: {', '.join(_gpu(context.gpu, context.server_tokens or figures.total_output_tokens))}"
     if context.kv_transfer_gb_s is not None:
         yield f"  KV transfer: {context.kv_transfer_gb_s:.1f} GB/s"
     if context.other_load:
@@ -128,12 +128,13 @@ def _circumstances(result: BenchResult) -> Iterator[str]:
         yield f"  {versions}"
 
 
-def _gpu(means: dict[str, float], figures: Figures) -> Iterator[str]:
+def _gpu(means: dict[str, float], tokens: int) -> Iterator[str]:
+    """`tokens`: all that were generated, those of others too: the energy is theirs as well."""
     units = {"sm_pct": "SM {:.0f} %", "power_w": "{:.0f} W", "power_limit_w": "limit {:.0f} W"}
     units |= {"dram_pct": "DRAM {:.0f} %", "clock_mhz": "{:.0f} MHz"}
     yield from (text.format(means[name]) for name, text in units.items() if name in means)
-    if "energy_j" in means and figures.total_output_tokens:
-        yield f"{means['energy_j'] / figures.total_output_tokens:.2f} J per output token"
+    if "energy_j" in means and tokens:
+        yield f"{means['energy_j'] / tokens:.2f} J per output token"
 
 
 def _client(client: Client) -> Iterator[str]:
