@@ -27,7 +27,7 @@ def plan_lines(plan: BenchPlan) -> Iterator[str]:
     yield f"  {ask.input_tokens} tokens in, {ask.output_tokens} out, cache {ask.cache}"
     requests = [f"{ask.prompts or prompts_for(each)} at C={each}" for each in concurrencies]
     yield f"  requests: {', '.join(requests)}"
-    yield f"  load from {'this machine, through the tunnel' if ask.here else 'the host'}; {_duration(plan)}"
+    yield f"  load from the host; {_duration(plan)}"
     others = "not known" if plan.serving is None else f"{plan.serving}"
     yield f"  requests of others served now: {others}; they and the benchmark slow each other"
     yield from (f"  note: {warning}" for warning in plan.warnings)

@@ -68,7 +68,6 @@ _SHAPE = (
         metavar="SECONDS",
         help="Cut each measurement after so long.",
     ),
-    click.option("--here", is_flag=True, help="Generate the load here, through the tunnel, not on the host."),
 )
 
 

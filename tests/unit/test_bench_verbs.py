@@ -424,7 +424,7 @@ def test_a_measurement_is_told_and_its_result_weighed(monkeypatch: pytest.Monkey
     assert done.exit_code == 0, done.output
     (ask,) = host.asks
     assert (ask.concurrency, ask.input_tokens, ask.prompts) == ((16,), 2048, 96)
-    assert (ask.total_limit_s, ask.seed, ask.here, ask.cache) == (60.0, 7, False, "nonce")
+    assert (ask.total_limit_s, ask.seed, ask.cache) == (60.0, 7, "nonce")
     assert "measure router :8000 of pd-ll" in done.stderr
     assert "others served now: 3" in done.stderr
     assert "about 3 minutes" in done.stderr

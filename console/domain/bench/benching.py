@@ -26,8 +26,6 @@ class BenchAsk(msgspec.Struct, frozen=True, kw_only=True):
     cache: Cache = "nonce"
     seed: int = 42
     total_limit_s: float | None = None
-    here: bool = False
-    """Generate the load on this machine, through the tunnel, instead of on the host."""
     label: str = ""
 
 
