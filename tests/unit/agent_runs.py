@@ -33,7 +33,7 @@ def retitle(title):
 for rank in range(2):
     if os.fork() == 0:
         retitle(b"sglang::scheduler_TP%d" % rank)
-        print("child", os.getpid(), flush=True)
+        os.write(1, b"child %d\\n" % os.getpid())
         signal.pause()
 signal.pause()
 """
