@@ -32,6 +32,7 @@ class TestRealPages:
         assert reading == Reading(
             at=7.0,
             prompt_tokens=1263.0,
+            finished_tokens=37.0,
             gen_throughput=0.0,
             running=0.0,
             queued=0.0,
@@ -42,6 +43,7 @@ class TestRealPages:
             transfer_queue=0.0,
             transfers=36.0,
             transferred_mb=1.640625,
+            transfer_speed_sum=0.05154796613289596,
         )
 
     def test_decode(self) -> None:

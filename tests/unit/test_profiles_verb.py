@@ -137,7 +137,7 @@ class TestShow:
             assert "KEY" not in done.out
             assert "hf-secret" not in done.out
             assert done.code == 0
-        assert f"--api-key '{BLOT}'" in run("show", "keys").out
+        assert f"--api-key {BLOT}" in run("show", "keys").out
         assert "--max-total-tokens 4096" in run("show", "keys").out
         assert "ssl-keyfile-password" not in run("show", "keys").out
 
