@@ -41,6 +41,8 @@ FAILING_LIMIT = 3
 STUCK_S = 45.0
 """Accepted work of which nothing moves for longer is stuck. SGLang's gauges may be 30 s old."""
 SIGKILL = (137, -9)
+WORDLESS = "its log ends without an error message"
+"""What is said of a process that is gone until its log, which comes later, says why."""
 
 
 class Conclusion(NamedTuple):
@@ -92,7 +94,7 @@ def _ended(evidence: Evidence) -> Conclusion:
         return Conclusion("gone", "the process has ended")
     state: RunState = "crashed" if evidence.has_started else "failed"
     where = "while it was ready" if evidence.has_started else f"while {doing(evidence)}"
-    return Conclusion(state, f"{_end(evidence.exit_code)}: its log ends without an error message, {where}")
+    return Conclusion(state, f"{_end(evidence.exit_code)}: {WORDLESS}, {where}")
 
 
 def _end(exit_code: int | None) -> str:

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from console.domain.plan import PREFILL_AHEAD_S, Step
 from console.domain.profile import Limits
+from console.domain.readiness import WORDLESS
 from console.domain.run_record import RunRecord
 from console.domain.server_view import ServerView
 from console.services.host_control import HostControl
@@ -64,9 +65,14 @@ async def refuse_ended(control: HostControl, run: RunRecord) -> None:
     if not _has_ended(control, run):
         return
     end_at = control.now() + LAST_WORDS_S
-    while control.now() < end_at and (view := control.view(run)) is not None and view.phase != "failed":
+    while control.now() < end_at and _may_still_tell(control.view(run)):
         await control.sleep(POLL_S)
     raise _end_of(control, run)
+
+
+def _may_still_tell(view: ServerView | None) -> bool:
+    """The process table is faster than the log: the end is seen before the last words are."""
+    return view is not None and (view.phase != "failed" or WORDLESS in (view.reason or ""))
 
 
 def _has_ended(control: HostControl, run: RunRecord) -> bool:

@@ -59,7 +59,9 @@ def test_status_finds_the_three_servers(real_stack: RealStack, ssh_server: SshSe
     assert (said["host"], said["demo"]) == ("gpu-box", False)
     assert said["gpus"] == []
     assert said["gpu_note"]
-    assert said["deployment"] == {"profile": None, "state": "roles up", "verified": None}
+    deployment = said["deployment"]
+    assert (deployment["profile"], deployment["state"]) == (None, "roles up")
+    assert deployment["verified"] is None
     for role, server in said["servers"].items():
         real = real_stack.servers[role]
         assert (server["port"], server["pid"]) == (real.port, real.process.pid)
