@@ -59,7 +59,7 @@ class Move(NamedTuple):
         if self.note is not None:
             return f"the counters of {self.name} could not be seen ({self.note})"
         tokens = [
-            f"{verb} {count:.0f} tokens" if count else f"{verb} nothing"
+            f"{verb} {count:.0f} token{'s' * (count != 1)}" if count else f"{verb} nothing"
             for verb, count in (("computed", self.prompt), ("generated", self.generated))
             if count is not None
         ]
