@@ -54,6 +54,12 @@ class Move(NamedTuple):
     failures: float | None = None
     """Of transfers and of the handshakes before them."""
 
+    def of_request(self, page: int) -> Move:
+        """Without the token or two that a health check makes a server compute: the request's prompt exceeds
+        a page, of `page` tokens."""
+        checked = self.prompt is not None and self.prompt <= page
+        return self._replace(prompt=0.0) if checked else self
+
     def __str__(self) -> str:
         """As `prefill computed 1028 tokens`."""
         if self.note is not None:

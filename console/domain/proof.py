@@ -102,7 +102,9 @@ def judge(before: Look, after: Look, answer: Answer, profile: Profile, page: int
     names = [server.name for server in profile.servers]
     moves = {name: move_between(name, before.servers[name], after.servers[name]) for name in names}
     failure = (
-        _unanswered(answer, before, after, moves, profile)
+        _unanswered(
+            answer, before, after, {name: move.of_request(page) for name, move in moves.items()}, profile
+        )
         or _too_short(answer, page)
         or _against(moves, profile, answer, page)
     )

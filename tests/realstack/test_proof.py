@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -111,12 +110,10 @@ async def test_a_scheduler_that_hangs_is_found_within_the_limit(
         proof = await proof_of(client, profile)
         assert time.monotonic() - began < LIMIT_S + 1.0
     assert not proof.passed
-    # A health check that falls into it makes prefill compute a token or two.
-    assert re.fullmatch(
-        r"no token through the router within \d+ s although the router says that both roles are healthy"
-        r" \(prefill computed (nothing|\d tokens?), decode generated nothing\):"
-        r" the pair is broken, restart both",
-        proof.sentence,
+    assert proof.sentence.startswith("no token through the router within ")
+    assert proof.sentence.endswith(
+        " s although the router says that both roles are healthy "
+        "(prefill computed nothing, decode generated nothing): the pair is broken, restart both"
     )
     proof = await proof_of(client, profile)
     assert proof.passed, proof.sentence
