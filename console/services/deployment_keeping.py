@@ -70,7 +70,9 @@ class DeploymentKeeping:
 
     async def ended(self, step: Step) -> None:
         """It is gone, and what it held is free."""
-        if self._ends_deployment(step):
+        if self._ends_deployment(step) and self.deployment is not None:
+            # What was proven and compared has ended.
+            self.deployment = msgspec.structs.replace(self.deployment, proof=None, verification=None)
             await self._stage("stopped")
 
     def _ends_deployment(self, step: Step) -> bool:

@@ -121,9 +121,15 @@ class PlanExecution:
             )
             raise
         seconds = self._control.now() - begun
-        self._engine_s += seconds if step.kind in ENGINE else 0.0
+        self._engine_s += seconds if step.kind in ENGINE else self._request_s(step)
         outcome = last if step.kind in TELLING else ""
         yield StepEvent(index=index, kind="done", text=outcome, seconds=seconds)
+
+    def _request_s(self, step: Step) -> float:
+        """Of a proof, what the servers took to answer its request."""
+        deployment = self._work.keeping.deployment
+        proof = deployment.proof if deployment is not None and step.kind == "prove" else None
+        return proof.seconds or 0.0 if proof is not None else 0.0
 
     async def _next(self, said: AsyncGenerator[str, None], kind: StepKind) -> str | None:
         """The next sentence; None at the end. Raises Aborted at once, but where something is being ended."""

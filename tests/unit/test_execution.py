@@ -51,6 +51,8 @@ async def test_from_nothing_to_a_pair_to_another_and_to_nothing() -> None:
     first = await switch(host, PAIR)
     assert first.state == "done"
     assert first.sentence == "pd-untuned is up: proven in 1.0 s; verified, 12 settings"
+    assert first.overhead_s is not None
+    assert 1.0 < first.overhead_s < 2.0, "prefill's second, not the second of the proof's request"
     assert roles(host) == ["decode", "prefill", "router"]
     assert host.deployment is not None
     assert (host.deployment.stage, host.deployment.profile.name) == ("up", "pd-untuned")
@@ -66,6 +68,7 @@ async def test_from_nothing_to_a_pair_to_another_and_to_nothing() -> None:
     assert stopped.state == "done"
     assert not living_runs(host)
     assert host.deployment.stage == "stopped"
+    assert (host.deployment.proof, host.deployment.verification) == (None, None)
     assert host.plan is not None
     assert host.plan.state == "done"
     assert host.lock is None
