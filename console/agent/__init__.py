@@ -48,7 +48,7 @@ answer has the fields of the struct named after ->, from console.domain.host_fac
     look         {"id": n, "runs": [run, ...], "servers": [process, ...]}
                  -> {"groups": [Group, ...]}, of the runs, then of servers that somebody else started
     environment  {"id": n, "run": run, "names": [name, ...]}
-                 -> {"environment": {name: value} | null}: of the run's first process, as it was started
+                 -> {"environment": {name: value} | null}: of the server that is the run, as it was started
 Refused, with an error, to an agent that was started with "readonly": true, or was told so:
     readonly     {"id": n, "on": bool}: `on` false takes back only what this order did, not the option
     load         {"id": n, "python": path | null, "spec": fields of console.domain.bench.load.LoadSpec}
@@ -74,5 +74,5 @@ mode 0700:
     runs/ID/run.json   the fields of RunRecord but `alive` and `exit_code`
     runs/ID/exit       the exit code, once an agent has seen it
     runs/ID/NAME.log   stdout and stderr of the server NAME
-    flags/KEY.json     answers of check_flags, by interpreter, version of its SGLang, and lines
+    flags/KEY.json     answers of check_flags, by installation and lines; the newest 100
 """

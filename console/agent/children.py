@@ -7,7 +7,7 @@ import subprocess
 import threading
 from typing import Mapping, NamedTuple, Sequence
 
-from .smi_child import die_with_the_agent
+from . import tether
 
 
 class Ended(NamedTuple):
@@ -55,13 +55,13 @@ class Children:
         with self._lock:
             self._over = True
             for child in self._running:
-                child.kill()
+                kill(child)
 
     def _start(self, argv: Sequence[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._over:
                 raise OSError("nobody waits for it any more")
-            child = subprocess.Popen(
+            child = tether.start(
                 argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -69,18 +69,23 @@ class Children:
                 env=environment,
                 cwd="/",
                 start_new_session=True,
-                preexec_fn=die_with_the_agent,  # noqa: PLW1509 # it calls one loaded C function
             )
             self._running.add(child)
             return child
 
     def _bury(self, child: subprocess.Popen[bytes]) -> None:
-        """See that it has ended. One that hangs in the kernel cannot be killed, and is not waited for."""
+        """See that it has ended. One that cannot be killed, as it hangs in the kernel, is not waited for."""
         with self._lock:
             self._running.discard(child)
-        child.kill()
+        kill(child)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(timeout=1.0)
         for pipe in (child.stdin, child.stdout, child.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child, unless it became root's, as sudo does."""
+    with contextlib.suppress(PermissionError):
+        child.kill()

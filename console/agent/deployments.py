@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Mapping, Protocol
 
-from . import procfs, signals, statefolder
+from . import procfs, signals, statefolder, sudo
 from .frames import FrameWriter
-from .groups import ProcessTable, RunIdentity, RunMembers, members_of_server
+from .groups import ProcessTable, RunIdentity, RunMembers, members_of_server, server_of, stats
 from .hostlock import HostLock
 from .launching import Launcher
 from .records import KEPT, Records
@@ -17,6 +17,8 @@ from .statefolder import StateFolder
 
 READ_ONLY = "this session is read-only"
 NO_LOCK = "this session does not hold the lock of the host"
+
+NOTHING: dict[str, Any] = {"runs": [], "deployment": None, "plan": None, "lock": None}
 
 Order = Dict[str, Any]
 
@@ -79,7 +81,11 @@ class Deployments:
     def look_for_changes(self) -> None:
         """Send the records when they differ from those sent last."""
         self._launcher.collect()
-        found = self._records.look()
+        try:
+            found = self._records.look()
+        except OSError as error:
+            # As on a network disk whose server forgot the file: what was told holds until it is seen anew.
+            found = dict(self._told or NOTHING, note=in_words(error, self._state.path))
         if found != self._told:
             self._told = found
             self._writer.put({"kind": "records", **found})
@@ -87,6 +93,13 @@ class Deployments:
     def run_of(self, pid: int) -> str | None:
         """The id of the living run that a process belongs to."""
         return run_among(self._living(ProcessTable(self._proc)), pid)
+
+    def ports_of_root(self) -> dict[int, int]:
+        """The ports that the living runs under sudo were launched with, each with the pid of its server."""
+        table = ProcessTable(self._proc)
+        runs = [run.record for run in self._records.living() if run.record.get("sudo")]
+        servers = [(record["ports"], server_of(table, identity(record)) or record["pid"]) for record in runs]
+        return {port: pid for ports, pid in servers for port in ports}
 
     def _living(self, table: ProcessTable) -> dict[str, RunMembers]:
         return {run.record["id"]: RunMembers(table, identity(run.record)) for run in self._records.living()}
@@ -137,9 +150,9 @@ class Deployments:
         return signals.deliver(self._proc, list(targets.values()), name)
 
     def _targets(self, table: ProcessTable, run: str) -> list[signals.Target]:
-        sudo = self._folders.identity(run).sudo
-        found = [(pid, table.stat(pid)) for pid in self._records.members(table, run)]
-        return [signals.Target(pid, stat.start_ticks, sudo) for pid, stat in found if stat is not None]
+        as_root = self._folders.identity(run).sudo
+        found = stats(table, self._records.members(table, run))
+        return [signals.Target(pid, stat.start_ticks, as_root) for pid, stat in found]
 
     def _look(self, order: Order) -> object:
         self._launcher.collect()
@@ -166,10 +179,12 @@ class Deployments:
         return {"environment": chosen}
 
     def _first_environment(self, run: RunIdentity) -> dict[str, str] | None:
-        """That of the first process of a run, if it lives and may be read."""
-        if run.pid is None or not ProcessTable(self._proc).is_same(run.pid, run.start_ticks):
+        """That of the server of a run, if it lives and may be read."""
+        pid = server_of(ProcessTable(self._proc), run)
+        if pid is None:
             return None
-        return procfs.environment(self._proc, run.pid) or None
+        found = procfs.environment(self._proc, pid)
+        return found or (procfs.variables(sudo.environ(pid)) if run.sudo else None) or None
 
     def _write(self, order: Order) -> None:
         self._refuse_to_change()

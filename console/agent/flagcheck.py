@@ -17,6 +17,8 @@ from .statefolder import StateFolder, Unreadable
 LIMIT_S = 90.0
 NOTE_CHARS = 300
 CACHE = "flags"
+KEPT = 100
+"""So many answers are remembered: another port is another question."""
 
 Lines = List[List[str]]
 Answer = Dict[str, Any]
@@ -53,6 +55,8 @@ def answer_to(question: Question, children: Children, state: StateFolder) -> Ans
         # A host whose state folder cannot be written is asked anew each time.
         with contextlib.suppress(OSError):
             state.write({"lines": answer["lines"]}, CACHE, name)
+            for old in state.newest_first(CACHE)[KEPT:]:
+                state.remove(CACHE, old)
     return answer
 
 

@@ -24,7 +24,8 @@ class BrokenFrame(ValueError):
 
 def encode(header: Header, body: bytes = b"") -> bytes:
     """One frame as bytes."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+    # A path may hold bytes that are no UTF-8: Python's stand-ins for them are no JSON.
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
     return LENGTHS.pack(len(text), len(body)) + text + body
 
 

@@ -6,7 +6,7 @@ Never by name: by recorded identity, session, descent, and the token in the envi
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Iterable, NamedTuple
 
 from . import procfs
 from .launchenv import RUN
@@ -120,6 +120,26 @@ class RunMembers:
 
     def _is_user(self, pid: int) -> bool:
         return self._table.uid(pid) in self._uids
+
+
+def server_of(table: ProcessTable, run: RunIdentity) -> int | None:
+    """The process of a run that was launched: under sudo it is below sudo itself. Raises OSError.
+
+    None when it has ended.
+    """
+    if run.pid is None or not table.is_same(run.pid, run.start_ticks):
+        return None
+    if not run.sudo:
+        return run.pid
+    first = table.stat(run.pid)
+    below = [(stat.start_ticks, pid, stat.comm) for pid, stat in stats(table, RunMembers(table, run).all())]
+    return next((pid for _, pid, comm in sorted(below) if first and comm != first.comm), None)
+
+
+def stats(table: ProcessTable, pids: Iterable[int]) -> list[tuple[int, procfs.Stat]]:
+    """Those that are there still."""
+    found = [(pid, table.stat(pid)) for pid in pids]
+    return [(pid, stat) for pid, stat in found if stat is not None]
 
 
 def members_of_server(table: ProcessTable, pid: int, start_ticks: int) -> list[int]:

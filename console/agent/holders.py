@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, Iterator, Sequence
+from typing import Any, Dict, Iterable, Iterator, Mapping, Sequence
 
 from . import processfacts, sockets
 from .gpus import STALLED_S
 
 Fact = Dict[str, Any]
+ROOT = 0
 VANISHED = "gone from /proc"
 
 
-def holders(proc: str, ports: Sequence[int], report: dict[str, Any]) -> dict[str, Any]:
-    """Who listens on these ports, and who has memory on any GPU by a report of the sampler's."""
+def holders(
+    proc: str, ports: Sequence[int], report: dict[str, Any], of_root: Mapping[int, int]
+) -> dict[str, Any]:
+    """Who listens on these ports, and who has memory on any GPU by a report of the sampler's.
+
+    `of_root`: see port_facts.
+    """
     rows = report["gpus"]
     return {
-        "ports": port_facts(proc, set(ports)),
+        "ports": port_facts(proc, set(ports), of_root),
         "gpus": [gpu_fact(proc, row) for row in rows],
         "gpu_note": report["reason"] if not rows or report["age_s"] >= STALLED_S else None,
     }
@@ -28,18 +34,21 @@ def processes_in(found: dict[str, Any]) -> Iterator[Fact]:
     yield from (holder["process"] for gpu in found["gpus"] for holder in gpu["holders"])
 
 
-def port_facts(proc: str, ports: set[int]) -> list[dict[str, Any]]:
-    """One for each of the ports that is listened on, whatever the address, ascending."""
-    listening: dict[bytes, int] = {}
-    for table in ("tcp", "tcp6"):
-        listening.update(
-            (inode, port) for inode, port in sockets.listeners(f"{proc}/net/{table}") if port in ports
-        )
-    owners: dict[int, list[Fact]] = {port: [] for port in listening.values()}
+def port_facts(proc: str, ports: set[int], of_root: Mapping[int, int]) -> list[dict[str, Any]]:
+    """One for each of the ports that is listened on, whatever the address, ascending.
+
+    Who has root's sockets only root can see. `of_root` tells what was launched as root for which ports: it is
+    taken to have what root listens on there.
+    """
+    tables = (sockets.listeners(f"{proc}/net/{table}") for table in ("tcp", "tcp6"))
+    found = [each for table in tables for each in table if each.port in ports]
+    listening = {each.inode: each.port for each in found}
+    owners: dict[int, list[Fact | None]] = {port: [] for port in listening.values()}
     for port, pid in owners_of(proc, listening):
-        found = processfacts.fact(proc, pid)
-        if found is not None:
-            owners[port].append(found)
+        owners[port].append(processfacts.fact(proc, pid))
+    for port in {each.port for each in found if each.uid == ROOT}:
+        if not owners[port] and port in of_root:
+            owners[port].append(processfacts.fact(proc, of_root[port]))
     return [{"port": port, "holder": eldest(owners[port])} for port in sorted(owners)]
 
 
@@ -52,9 +61,9 @@ def owners_of(proc: str, listening: dict[bytes, int]) -> Iterator[tuple[int, int
                 yield port, int(name)
 
 
-def eldest(facts: Iterable[Fact]) -> Fact | None:
+def eldest(facts: Iterable[Fact | None]) -> Fact | None:
     """The process that opened the socket: others who have it too inherited it."""
-    return min(facts, key=lambda fact: (fact["start_ticks"], fact["pid"]), default=None)
+    return min(filter(None, facts), key=lambda fact: (fact["start_ticks"], fact["pid"]), default=None)
 
 
 def gpu_fact(proc: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,11 @@
-"""What of the host itself a launch depends on: paths, disks, shared memory, sudo."""
+"""What of the host itself a launch depends on: paths, disks, shared memory."""
 
 from __future__ import annotations
 
 import os
 from typing import Iterable
 
-from .children import Children, TookTooLong
-
 MIB = 1 << 20
-SUDO_LIMIT_S = 5.0
-SUDO_MISSING = "sudo: command not found"
 
 
 def kind_of(path: str) -> str:
@@ -41,15 +37,3 @@ def disks(paths: Iterable[str]) -> dict[str, float]:
     """Free MiB by path, of those that can be read."""
     found = {path: free_mib(path) for path in paths}
     return {path: free for path, free in found.items() if free is not None}
-
-
-def sudo_refusal(children: Children) -> str | None:
-    """Why sudo does not run a command without asking, in its own words; None when it does."""
-    try:
-        ended = children.run(["sudo", "-n", "true"], SUDO_LIMIT_S, dict(os.environ, LC_ALL="C"))
-    except FileNotFoundError:
-        return SUDO_MISSING
-    except TookTooLong:
-        return f"sudo: no answer within {SUDO_LIMIT_S:.0f} s"
-    said = ended.err.strip().splitlines()
-    return None if ended.code == 0 else (said[-1] if said else f"sudo: exit code {ended.code}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple
 
-from . import flagcheck, hostchecks, hostinfo, launchenv, logout, procfs, pythons
+from . import flagcheck, hostchecks, hostinfo, launchenv, logout, procfs, pythons, sudo
 from .children import Children
 from .frames import FrameWriter
 from .holders import holders, processes_in
@@ -41,7 +41,8 @@ class Asked(NamedTuple):
 class Inspections:
     """Each question is a thread's, so that neither a hanging disk nor SGLang's import holds up the agent.
 
-    `gpus` gives the latest report of the sampler, `run_of` the run that a process belongs to.
+    `gpus` gives the latest report of the sampler, `run_of` the run that a process belongs to, `ports_of_root`
+    what holders.port_facts wants.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class Inspections:
         gpus: Callable[[], Report],
         run_of: Callable[[int], str | None],
         clock: Clock = time.monotonic,
+        ports_of_root: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
         self._writer = writer
         self._proc = proc
         self._gpus = gpus
         self._run_of = run_of
+        self._ports_of_root = ports_of_root
         self._clock = clock
         self._asked: dict[int, Asked] = {}
 
@@ -86,8 +89,11 @@ class Inspections:
     def holders(self, order: Order) -> None:
         """Begin to look for who holds ports and GPUs."""
         ports = [int(port) for port in order["ports"]]
+        of_root = self._ports_of_root()
         self._begin(
-            order, lambda _: holders(self._proc, ports, first_report(self._gpus)), finish=self._name_runs
+            order,
+            lambda _: holders(self._proc, ports, first_report(self._gpus), of_root),
+            finish=self._name_runs,
         )
 
     def cancel(self, number: int) -> None:
@@ -172,7 +178,7 @@ def host_facts(
         "mem_available_mib": hostinfo.meminfo_mib(proc).get("MemAvailable"),
         "shm_free_mib": hostchecks.free_mib(root + "/dev/shm"),
         "disk_free_mib": hostchecks.disks([*order["disks"], state]),
-        "sudo": hostchecks.sudo_refusal(children) if order.get("sudo") else None,
+        "sudo": sudo.refusal(children) if order.get("sudo") else None,
         "kills_on_logout": logout.kills(user, proc, root),
         "inherited": launchenv.tuning_names(os.environ),
     }

@@ -46,8 +46,3 @@ def given(
     folder = os.path.dirname(argv[0])
     path = login.get("PATH", os.defpath)
     return {"PATH": f"{folder}:{path}" if folder else path, RUN: run, **profile}
-
-
-def under_sudo(environment: Mapping[str, str], argv: Sequence[str]) -> list[str]:
-    """The command line that runs `argv` as root with these variables, which sudo itself would not let in."""
-    return ["sudo", "-n", "env", *(f"{name}={value}" for name, value in environment.items()), *argv]

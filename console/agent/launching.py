@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 from typing import Any, Mapping, Sequence
 
-from . import launchenv, procfs
+from . import launchenv, procfs, sudo
+from .children import Children
 from .refusal import Refused
 from .runs import LIST_FIELDS, NAME, ROLES, Record, RunFolders, is_list, is_whole
 
+END_S = 5.0
 ASKED_TEXT = ("id", "deployment", "profile", "name", "role", "by")
 
 
@@ -32,6 +35,9 @@ class Launcher:
         problem = problem_with(asked)
         if problem is not None:
             raise Refused(f"nothing was launched: {problem}")
+        refused = sudo.refusal(Children(), self._login) if asked.get("sudo") else None
+        if refused is not None:
+            raise Refused(f"nothing was launched: {refused}")
         run = asked["id"]
         try:
             folder = self._folders.make(run)
@@ -59,17 +65,26 @@ class Launcher:
             self._folders.write(record)
         except OSError:
             # Without its record nobody would know it again.
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            self._end(child, as_root=bool(asked.get("sudo")))
             raise
         self._children[record["id"]] = child
         return record
+
+    def _end(self, child: subprocess.Popen[bytes], *, as_root: bool) -> None:
+        """Kill a session that has just begun."""
+        # sudo cannot pass SIGKILL on: what it started has to get it first.
+        if as_root:
+            sudo.kill([-child.pid], "KILL", self._login)
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=END_S)
 
     def _spawn(self, asked: dict[str, Any], folder: str, log: str) -> subprocess.Popen[bytes]:
         run, profile, argv = asked["id"], asked["environment"], asked["argv"]
         environment = launchenv.launch_environment(self._login, run, argv, profile)
         if asked.get("sudo"):
-            argv = launchenv.under_sudo(launchenv.given(self._login, run, argv, profile), argv)
+            argv = sudo.launched(launchenv.given(self._login, run, argv, profile), argv)
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             return spawn(argv, environment, folder, fd)

@@ -23,7 +23,7 @@ from .frames import FrameReader
 from .loaddeck import Deck
 from .loadmerge import PhaseMerge, Requests
 from .loadworker import MEASURED, START, WARMUP, Phase, work
-from .smi_child import die_with_the_agent
+from .tether import tie
 
 SILENCE_S = 10.0
 BATCH_S = 0.5
@@ -213,7 +213,7 @@ def start_workers(spec: Spec, phases: tuple[Phase, Phase], begun: float) -> list
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if not pid:
-            die_with_the_agent()
+            tie()
             for link in (ours, *(member.link for member in members)):
                 link.close()
             places = spec["concurrency"] // count + (number < spec["concurrency"] % count)

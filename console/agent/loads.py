@@ -12,10 +12,10 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterator
 
+from . import tether
 from .frames import FrameWriter
 from .logsearch import source_of
 from .refusal import Refused
-from .smi_child import die_with_the_agent
 
 BOOTSTRAP = """
 # dsv4-console load
@@ -34,16 +34,18 @@ MODULES = (
     "loadgen",
     "loadlead",
     "loadmerge",
+    "loadrequest",
     "loadstats",
     "loadworker",
-    "smi_child",
     "sse",
+    "tether",
 )
 LAST = ("done", "failed")
 ONE_AT_A_TIME = "a load runs already in this session"
 BEAT_S = 1.0
 MORE_S = 3.0
 """Who asked hears this often that it goes on."""
+END_S = 1.0
 READ_SIZE = 1 << 16
 NOTE_CHARS = 300
 
@@ -56,14 +58,13 @@ class LoadChild:
     """A running generator. Raises OSError when `python` cannot be started."""
 
     def __init__(self, python: str, spec: dict[str, Any]) -> None:
-        self._process = subprocess.Popen(
+        self._process = tether.start(
             [python, "-c", BOOTSTRAP],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd="/",
             start_new_session=True,
-            preexec_fn=die_with_the_agent,  # noqa: PLW1509 # it calls one loaded C function
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -104,15 +105,20 @@ class LoadChild:
             return
         *lines, self._said = (self._said + (data or b"")).split(b"\n")
         self._complained = (self._complained + (read(self.stderr) or b""))[-READ_SIZE:]
-        yield from map(json.loads, lines)
+        for line in lines:
+            event = event_in(line)
+            if event is None:
+                self._complained += line + b"\n"
+            else:
+                yield event
 
     def close(self) -> None:
         """End it and its workers at once."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=1.0)
-        self._telling.join(timeout=1.0)
+            self._process.wait(timeout=END_S)
+        self._telling.join(timeout=END_S)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -129,8 +135,11 @@ class LoadChild:
         """Why it ended without a last word."""
         self._complained += read(self.stderr) or b""
         said = self._complained.decode("utf-8", "replace").strip().splitlines()
-        code = self._process.wait()
-        return f"the load generator ended with status {code}" + (f": {said[-1][:NOTE_CHARS]}" if said else "")
+        try:
+            how = f"ended with status {self._process.wait(timeout=END_S)}"
+        except subprocess.TimeoutExpired:
+            how = "closed its output"
+        return f"the load generator {how}" + (f": {said[-1][:NOTE_CHARS]}" if said else "")
 
 
 class Loads:
@@ -210,3 +219,12 @@ def read(fd: int) -> bytes | None:
         return os.read(fd, READ_SIZE)
     except BlockingIOError:
         return None
+
+
+def event_in(line: bytes) -> Event | None:
+    """None for what a program says that is no load generator, or a start-up file of Python's."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "event" in found else None

@@ -15,28 +15,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import json
 import os
 import socket
 import struct
 import time
 from array import array
-from typing import Any, AsyncIterator, Callable, Dict, NamedTuple, Sequence
-
-import httpx
+from typing import Any, Dict, NamedTuple, Sequence
 
 from .frames import FrameWriter
-from .loadanswer import Answer, refusal
 from .loaddeck import Deck
+from .loadrequest import Endpoint, Flight
 from .loadstats import LoopLag, Progress
-from .sse import EventReader
 
 START = struct.Struct("=d")
 TICK_S = 0.1
 """How often what idles is looked for, and frames are sent."""
-KEEPALIVE_S = 4.0
-"""uvicorn closes what idles for 5 s: no request is sent into a connection that just ends."""
-REFUSAL_BYTES = 4096
 COLLECT_EVERY = 64
 """Requests. Each leaves some 60 objects in cycles; those of so many are found within a millisecond, and not
 while nobody asked for it."""
@@ -53,51 +46,6 @@ class Phase(NamedTuple):
     deck: Deck
 
 
-class Flight:
-    """A request under way."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.heard_at = time.monotonic()
-        self.cut: tuple[str, str] | None = None
-        """Why it was cut, as kind and reason."""
-        self.task: asyncio.Task[None] | None = None
-
-    def end(self, kind: str, reason: str) -> None:
-        """Cut it."""
-        if self.cut is None and self.task is not None:
-            self.cut = (kind, reason)
-            self.task.cancel()
-
-
-class Turn:
-    """The moment at which a request is written, one request after the other.
-
-    When many places become free at once, each request would otherwise wait, between its time stamp and its
-    last byte, for the work of all others. httpcore calls `trace` around each of its steps.
-    """
-
-    def __init__(self, turns: asyncio.Lock, at: Callable[[float], None]) -> None:
-        self._turns = turns
-        self._at = at
-        self._has_it = False
-
-    async def trace(self, step: str, _info: dict[str, Any]) -> None:
-        """The connection stands, and the request is written; or it has been."""
-        if step == "http11.send_request_headers.started":
-            await self._turns.acquire()
-            self._has_it = True
-            self._at(time.monotonic())
-        elif step == "http11.send_request_body.complete":
-            self.end()
-
-    def end(self) -> None:
-        """Let the next one write, also when this could not."""
-        if self._has_it:
-            self._has_it = False
-            self._turns.release()
-
-
 class Worker:
     """`places` requests in flight through `warmup`, then, when told to, through `measured`."""
 
@@ -106,13 +54,12 @@ class Worker:
         self._places = places
         self._link = link
         self._writer = FrameWriter(link.fileno())
-        self._client = client(places, spec.get("api_key"))
+        self._endpoint = Endpoint(spec, places)
         self._lag = LoopLag()
         self._flights: set[Flight] = set()
         self._stopped: str | None = None
         """Why."""
         self._started: asyncio.Future[float | None] = asyncio.get_running_loop().create_future()
-        self._turns = asyncio.Lock()
 
     async def run(self, warmup: Phase, measured: Phase, begun: float) -> None:
         """Do it all. `begun` is when the generator was started, on the monotonic clock."""
@@ -120,7 +67,7 @@ class Worker:
         self._link.setblocking(False)
         loop.add_reader(self._link, self._hear)
         loop.add_reader(self._lag.fd, self._lag.probe)
-        async with self._client:
+        async with self._endpoint.client:
             await self._go_through(warmup, begun)
             self._writer.flush()
             start = await self._started
@@ -164,19 +111,16 @@ class Worker:
         return reason
 
     async def _fly(self, phase: Phase, index: int, progress: Progress) -> dict[str, Any]:
-        flight = Flight(Answer(index))
-        # A task of its own, so that it can be cut alone.
-        flight.task = asyncio.create_task(self._ask(flight, phase, progress))
+        def sent(at: float) -> None:
+            if phase.name == MEASURED and progress.done == 0:
+                self._tell("first", at=at)
+
+        flight = Flight(index, sent, progress.chunk)
         self._flights.add(flight)
         progress.in_flight += 1
-        await asyncio.wait([flight.task])
+        await flight.fly(self._endpoint, phase.prompts[index])
         progress.in_flight -= 1
         self._flights.discard(flight)
-        if not flight.task.cancelled():
-            flight.task.result()
-        elif flight.cut is not None:
-            flight.answer.fail(*flight.cut, at=time.monotonic())
-        flight.answer.close(time.monotonic())
         timing = flight.answer.timing()
         progress.done += 1
         progress.failed += timing["failure"] is not None
@@ -185,60 +129,6 @@ class Worker:
         if phase.name == MEASURED:
             self._writer.put(dict(timing, kind="request"), array("d", flight.answer.chunks).tobytes())
         return timing
-
-    async def _ask(self, flight: Flight, phase: Phase, progress: Progress) -> None:
-        answer = flight.answer
-
-        def sent(at: float) -> None:
-            answer.sent = flight.heard_at = at
-            if phase.name == MEASURED and progress.done == 0:
-                self._tell("first", at=at)
-
-        turn = Turn(self._turns, sent)
-        body = request_body(self._spec, phase.prompts[answer.index])
-        answer.sent = time.monotonic()
-        try:
-            async with self._answered(body, turn) as response:
-                await self._read(response, flight, progress)
-        except asyncio.CancelledError:
-            if flight.cut is None:
-                raise
-            answer.fail(*flight.cut, at=time.monotonic())
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            answer.fail("refused", f"no connection to {self._spec['url']}: {error}", time.monotonic())
-        except httpx.TransportError as error:
-            said = str(error) or type(error).__name__
-            answer.fail("cut off", f"the connection broke off: {said}", time.monotonic())
-
-    @contextlib.asynccontextmanager
-    async def _answered(self, body: bytes, turn: Turn) -> AsyncIterator[httpx.Response]:
-        request = self._client.build_request(
-            "POST", self._spec["url"], content=body, extensions={"trace": turn.trace}
-        )
-        try:
-            response = await self._client.send(request, stream=True)
-        finally:
-            turn.end()
-        try:
-            yield response
-        finally:
-            await response.aclose()
-
-    async def _read(self, response: httpx.Response, flight: Flight, progress: Progress) -> None:
-        answer = flight.answer
-        answer.status = response.status_code
-        if response.status_code != httpx.codes.OK:
-            reason = refusal(response.status_code, await beginning(response))
-            answer.fail("rejected", reason, time.monotonic())
-            return
-        events = EventReader()
-        async for data in response.aiter_raw():
-            at = flight.heard_at = time.monotonic()
-            for event in events.feed(data):
-                if answer.take(event, at):
-                    progress.chunk(at)
-            if answer.over:
-                return
 
     async def _tick(self, phase: Phase, progress: Progress) -> None:
         while True:
@@ -306,38 +196,3 @@ async def measure(
 ) -> None:
     """A worker, made where its loop runs."""
     await Worker(spec, places, link).run(*phases, begun)
-
-
-def client(places: int, api_key: str | None) -> httpx.AsyncClient:
-    """A client whose only limit is ours."""
-    headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
-    if api_key is not None:
-        headers["Authorization"] = f"Bearer {api_key}"
-    limits = httpx.Limits(
-        max_connections=None, max_keepalive_connections=places, keepalive_expiry=KEEPALIVE_S
-    )
-    return httpx.AsyncClient(headers=headers, limits=limits, timeout=None, trust_env=False)
-
-
-def request_body(spec: Spec, prompt: str) -> bytes:
-    """The request for one prompt."""
-    content = {
-        "model": spec["model"],
-        "prompt": prompt,
-        "max_tokens": spec["output_tokens"],
-        "temperature": 0,
-        "ignore_eos": True,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    return json.dumps(content).encode()
-
-
-async def beginning(response: httpx.Response) -> bytes:
-    """As much of a refusal as tells why."""
-    body = b""
-    async for data in response.aiter_raw():
-        body += data
-        if len(body) >= REFUSAL_BYTES:
-            break
-    return body

@@ -92,7 +92,12 @@ def environment(proc: str, pid: int) -> dict[str, str] | None:
     data = read(f"{proc}/{pid}/environ")
     if data is None or (data and not data.strip(b"\0")):
         return None
-    entries = (entry.partition("=") for entry in data.decode("utf-8", "replace").split("\0"))
+    return variables(data.decode("utf-8", "replace"))
+
+
+def variables(text: str) -> dict[str, str]:
+    """What the text of /proc/PID/environ sets."""
+    entries = (entry.partition("=") for entry in text.split("\0"))
     return {name: value for name, equals, value in entries if equals}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from .groups import ProcessTable, RunMembers
+from .groups import ProcessTable, RunMembers, stats
 from .hostlock import Holder, HostLock
 from .runs import FOLDER, Record, RunFolders, identity
 from .statefolder import Mark, StateFolder, Unreadable
@@ -47,9 +47,8 @@ class KnownRun:
 
 def living_members(table: ProcessTable, record: Record) -> list[tuple[int, int]]:
     """Identities of the processes of a run that are no zombies."""
-    members = RunMembers(table, identity(record)).all()
-    stats = [(pid, table.stat(pid)) for pid in members if table.lives(pid)]
-    return [(pid, stat.start_ticks) for pid, stat in stats if stat is not None]
+    members = stats(table, RunMembers(table, identity(record)).all())
+    return [(pid, stat.start_ticks) for pid, stat in members if table.lives(pid)]
 
 
 class Records:

@@ -90,9 +90,8 @@ class RunFolders:
 
     def prune(self, kept: Collection[str]) -> None:
         """Remove all but the newest runs; those `kept` are not counted."""
-        old = [(self._state.mark(FOLDER, run), run) for run in self.ids() if run not in kept]
-        newest_first = sorted(old, key=lambda each: each[0].mtime_ns if each[0] else 0, reverse=True)
-        for _, run in newest_first[KEPT:]:
+        others = [run for run in self._state.newest_first(FOLDER) if NAME.fullmatch(run) and run not in kept]
+        for run in others[KEPT:]:
             self.remove(run)
 
 

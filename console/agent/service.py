@@ -61,7 +61,12 @@ class Agent:
             writer, processfacts.fact, greeting.boot_id(), readonly=bool(options.get("readonly"))
         )
         self._inspections = inspecting.Inspections(
-            writer, "/proc", self._gpus.report, self._deployments.run_of, clock
+            writer,
+            "/proc",
+            self._gpus.report,
+            self._deployments.run_of,
+            clock,
+            self._deployments.ports_of_root,
         )
         self._loads = loads.Loads(writer, self._deployments.refuse_when_readonly, clock)
         self._seq = 0

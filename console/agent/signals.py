@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
-import subprocess
 from typing import Any, NamedTuple, Sequence
 
-from . import procfs
+from . import procfs, sudo
 from .groups import DEAD, INIT
 
 NUMBERS = {"TERM": signal.SIGTERM, "KILL": signal.SIGKILL, "CONT": signal.SIGCONT}
-SUDO_S = 5.0
 
 
 class Target(NamedTuple):
@@ -46,7 +43,7 @@ def deliver(proc: str, targets: Sequence[Target], name: str) -> dict[str, Any]:
                 owner = procfs.user(proc, target.pid) or "another user"
                 refused.append({"pid": target.pid, "why": f"it belongs to {owner}"})
     still = [target.pid for target in as_root if lives(proc, target)]
-    why = send_as_root(still, name) if still else None
+    why = sudo.kill(still, name) if still else None
     if why is None:
         signalled += still
     else:
@@ -92,24 +89,3 @@ def hold(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
-
-
-def send_as_root(pids: Sequence[int], name: str) -> str | None:
-    """Signal with sudo's help; what it said where it failed."""
-    command = ["sudo", "-n", "kill", "-s", name, "--", *map(str, pids)]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SUDO_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"sudo gave no answer within {SUDO_S:.0f} s"
-    except OSError as error:
-        return f"sudo: {os.strerror(error.errno or errno.ENOENT)}"
-    if done.returncode == 0:
-        return None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    # One that has just ended is no failure; the others were signalled all the same.
-    failures = [line for line in said if "No such process" not in line]
-    if said and not failures:
-        return None
-    return failures[-1] if failures else f"sudo kill ended with status {done.returncode}"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
-import signal
 import subprocess
 from typing import Sequence
 
+from . import tether
+
 PLACES = ("/usr/bin", "/usr/local/bin", "/usr/local/nvidia/bin", "/opt/bin", "/usr/lib/wsl/lib")
 """Where nvidia-smi may be, should the PATH of a non-interactive login leave it out."""
-
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
-"""Loaded here, because nothing may be loaded between fork and exec."""
 
 
 def find() -> str | None:
@@ -29,25 +25,16 @@ def environment() -> dict[str, str]:
     return dict(os.environ, LC_ALL="C")
 
 
-def die_with_the_agent() -> None:
-    """In the child: be killed when the agent ends, however it ends (prctl(2)).
-
-    Should that come too late, the child's next line meets a closed pipe.
-    """
-    LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-
-
 class SmiChild:
     """The lines of one nvidia-smi process, stderr among them. Raises OSError when it does not start."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(
+        self._process = tether.start(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment(),
-            preexec_fn=die_with_the_agent,  # noqa: PLW1509 # it calls one loaded C function
         )
 
     def line(self) -> str | None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator
+from typing import Iterator, NamedTuple
 
 from . import procfs
 
 LISTEN = b"0A"
 """The state TCP_LISTEN in /proc/net/tcp."""
+
+
+class Listener(NamedTuple):
+    """A listening socket, and the user who opened it."""
+
+    inode: bytes
+    port: int
+    uid: int
 
 
 def listening_ports(proc: str, pid: int) -> list[int] | None:
@@ -19,7 +27,7 @@ def listening_ports(proc: str, pid: int) -> list[int] | None:
     if not own:
         return []
     tables = (f"{proc}/{pid}/net/{table}" for table in ("tcp", "tcp6"))
-    return sorted({port for table in tables for inode, port in listeners(table) if inode in own})
+    return sorted({each.port for table in tables for each in listeners(table) if each.inode in own})
 
 
 def socket_inodes(proc: str, pid: int) -> set[bytes] | None:
@@ -33,8 +41,8 @@ def socket_inodes(proc: str, pid: int) -> set[bytes] | None:
     return {target[8:-1].encode("ascii") for target in targets if target and target.startswith("socket:[")}
 
 
-def listeners(path: str) -> Iterator[tuple[bytes, int]]:
-    """(inode, port) of the listening sockets in a table like /proc/net/tcp.
+def listeners(path: str) -> Iterator[Listener]:
+    """The listening sockets in a table like /proc/net/tcp.
 
     The kernel lists listeners first (tcp_get_idx), so the long rest of a busy host is never read.
     """
@@ -45,6 +53,6 @@ def listeners(path: str) -> Iterator[tuple[bytes, int]]:
                 fields = line.split()
                 if fields[3] != LISTEN:
                     return
-                yield fields[9], int(fields[1].rpartition(b":")[2], 16)
+                yield Listener(fields[9], int(fields[1].rpartition(b":")[2], 16), int(fields[7]))
     except OSError:
         return

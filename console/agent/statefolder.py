@@ -75,6 +75,15 @@ class StateFolder:
             return None
         return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
 
+    def newest_first(self, *names: str) -> list[str]:
+        """The names in a folder, by when each was changed last; none where it cannot be listed."""
+        try:
+            with os.scandir(self.at(*names)) as entries:
+                changed = {entry.name: entry.stat(follow_symlinks=False).st_mtime_ns for entry in entries}
+        except OSError:
+            return []
+        return sorted(changed, key=lambda name: changed[name], reverse=True)
+
     def read(self, *names: str) -> dict[str, Any] | None:
         """The JSON object in a file; None when there is no such file. Raises Unreadable."""
         path = self.at(*names)

@@ -2,96 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from console.domain.errors import HostRefused
-from console.domain.host_facts import Group, Holders, HostFacts
-from console.domain.run_record import DeploymentRecord, HostRecords, LockHolder, PlanRecord, RunRecord
+from console.domain.host_facts import Holders, HostFacts
+from console.domain.run_record import DeploymentRecord, HostRecords, PlanRecord, RunRecord
 from console.profiles import Folders, load_profile
-from console.remote.agent_link import AgentLink
-from console.remote.agent_parcel import AgentOptions
 from console.remote.local import LocalHost
 from console.settings import shipped_folder
+from tests.integration.agent_session import WAITS, Environment, Groups, Signalled, asked, session
 from tests.integration.waiting import eventually
 from tests.unit.agent_runs import end_run
-
-WAITS = "import os, signal; print(os.environ.get('LC_ALL'), flush=True); signal.pause()"
-
-
-class Held(msgspec.Struct):
-    held: bool
-    holder: LockHolder | None = None
-
-
-class Groups(msgspec.Struct):
-    groups: tuple[Group, ...]
-
-
-class Signalled(msgspec.Struct):
-    signalled: tuple[int, ...]
-    refused: tuple[dict[str, Any], ...]
-
-
-class Environment(msgspec.Struct):
-    environment: dict[str, str] | None
-
-
-class Session:
-    """One agent, whose frames are taken as they come."""
-
-    def __init__(self, link: AgentLink) -> None:
-        self.link = link
-        self.records = HostRecords()
-        self.told = 0
-        self._taking = asyncio.create_task(self._take())
-
-    async def _take(self) -> None:
-        async with aclosing(self.link.frames()) as frames:
-            async for frame in frames:
-                if isinstance(frame, HostRecords):
-                    self.records = frame
-                    self.told += 1
-
-    async def lock(self, by: str = "me@desk") -> Held:
-        return await self.link.value(Held, "lock", by=by, what="switch to tp4-ll")
-
-    async def launch(self, run: str, script: str = WAITS) -> RunRecord:
-        return await self.link.value(RunRecord, "launch", run=asked(run, script))
-
-    async def end(self) -> None:
-        self._taking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._taking
-        await self.link.close()
-
-
-def asked(run: str, script: str) -> dict[str, Any]:
-    return {
-        "id": run,
-        "deployment": "d1",
-        "profile": "tp4-ll",
-        "name": "prefill",
-        "role": "prefill",
-        "argv": [sys.executable, "-S", "-c", script],
-        "environment": {"NCCL_PROTO": "LL"},
-        "gpus": [0],
-        "port": 30000,
-        "ports": [30000],
-        "by": "me@desk",
-        "sudo": False,
-    }
 
 
 def said(run: RunRecord) -> str:
@@ -109,16 +37,6 @@ async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     await host.close()
     for record in sorted((tmp_path / "state").glob("runs/*/run.json")):
         end_run(json.loads(record.read_text()))
-
-
-@contextlib.asynccontextmanager
-async def session(host: LocalHost, **options: Any) -> AsyncIterator[Session]:
-    link = await AgentLink.start(host, AgentOptions(interval=0.5, **options), sys.executable)
-    async with link:
-        held = Session(link)
-        await eventually(lambda: held.told, "no records came")
-        yield held
-        await held.end()
 
 
 async def test_a_run_from_launch_to_end(host: LocalHost, tmp_path: Path) -> None:

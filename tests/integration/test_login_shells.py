@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -16,6 +12,7 @@ from console.domain.gpu import Sample
 from console.remote.agent_link import AgentLink
 from console.remote.agent_parcel import AgentOptions
 from console.remote.ssh import SshHost
+from tests.integration.accounts import Account, account
 from tests.integration.sshd import SshServer
 from tests.integration.waiting import read_until
 
@@ -36,49 +33,20 @@ printf 'MARK %s|%s|%s|%s\n' "$model" "${NOT_SET_ANYWHERE:-default}" "$(echo sub 
 
 
 @pytest.fixture(params=list(START_UP_FILES))
-def account(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
-    """The name and home of a user whose login shell is the parameter, with start-up files that print."""
-    shell = request.param
-    assert os.geteuid() == 0, "accounts with other login shells can only be made by root"
-    program = shutil.which(shell)
-    assert program, f"install {shell}"
-    # pytest's own folders are closed to other users.
-    folder = Path(tempfile.mkdtemp(prefix="login-shell-"))
-    folder.chmod(0o755)
-    name = f"dsv4-{shell}-{os.getpid()}"
-    noisy = folder / "home" / START_UP_FILES[shell]
-    noisy.parent.mkdir(parents=True)
-    noisy.write_text(f"echo '{NOISE}'\n")
-    make = [
-        "useradd",
-        "--no-create-home",
-        "--home-dir",
-        str(folder / "home"),
-        "--shell",
-        program,
-        "--password",
-        "*",
-    ]
-    subprocess.run([*make, name], check=True)
-    try:
-        shutil.chown(folder / "home", name)
-        for path in (folder / "home").rglob("*"):
-            shutil.chown(path, name)
-        yield name, folder
-    finally:
-        subprocess.run(["userdel", name], check=True, capture_output=True)
-        shutil.rmtree(folder)
+def noisy_account(request: pytest.FixtureRequest) -> Iterator[Account]:
+    """A user whose login shell is the parameter, with a start-up file that prints."""
+    with account(request.param, {START_UP_FILES[request.param]: f"echo '{NOISE}'\n"}) as made:
+        yield made
 
 
 @pytest.fixture
-def account_server(account: tuple[str, Path], home: Path) -> Iterator[str]:
+def account_server(noisy_account: Account, home: Path) -> Iterator[str]:
     """A running sshd that is reached as `gpu-box` under the account; yields the account's name."""
-    name, folder = account
-    server = SshServer(folder / "sshd", home)
+    server = SshServer(noisy_account.folder / "sshd", home)
     server.trust()
-    server.add_alias("gpu-box", User=name)
+    server.add_alias("gpu-box", User=noisy_account.name)
     server.start()
-    yield name
+    yield noisy_account.name
     server.stop()
 
 

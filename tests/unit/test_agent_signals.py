@@ -87,7 +87,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[ "$1 $2 $3 $4 $5" = "-n kill -s TERM --" ] && kill -s KILL "$6"', None),
         ("echo 'sudo: a password is required' >&2; exit 1", "sudo: a password is required"),
         ("echo 'kill: (1): No such process' >&2; exit 1", None),
-        ("exit 3", "sudo kill ended with status 3"),
+        ("exit 3", "sudo: exit code 3"),
     ],
 )
 def test_what_runs_as_root_is_signalled_with_sudo(
@@ -108,7 +108,7 @@ def test_a_host_without_sudo_is_told(victim: Target, tmp_path: Path, monkeypatch
     refuse(monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     (refused,) = deliver("/proc", [victim._replace(sudo=True)], "TERM")["refused"]
-    assert refused == {"pid": victim.pid, "why": "sudo: No such file or directory"}
+    assert refused == {"pid": victim.pid, "why": "sudo: command not found"}
 
 
 def test_no_other_signal_is_sent(tmp_path: Path) -> None:
