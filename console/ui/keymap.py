@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from textual.binding import Binding
@@ -26,7 +27,6 @@ DEPLOY, BENCH = "Deployment", "Benchmark"
 READ, FIND, TAKE = "Reading a log", "Finding in a log", "Taking lines along"
 FOLLOW = "Follow the end of the log, or stop."
 SEARCH = "Search a regular expression; escape: back."
-FINISH = "R finishes it, S undoes it."
 FILTER = "Lines that match; !… others; empty: all."
 
 EVERYWHERE = (
@@ -86,6 +86,49 @@ LOG = (
     Key("whole-line", "u", "save_whole", "save uncut", "Save a line that is too long to be shown.", TAKE),
     Key("pager", "o", "page_out", "pager", "The same in $PAGER, else in less.", TAKE),
 )
+
+
+NAMES = {
+    "question_mark": "?", "asterisk": "*", "escape": "esc", "pagedown": "pgdn", "pageup": "pgup",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
+    "shift+tab": "⇧tab", "shift+up": "⇧↑", "shift+down": "⇧↓",
+}  # fmt: skip
+
+
+def names(key: Key) -> str:
+    """The keys as a person would write them."""
+    return " ".join(NAMES.get(one, one.replace("ctrl+", "^")) for one in re.split(" *, *", key.keys.strip()))
+
+
+class Keymap:
+    """The keys in force: those of the tables, but for those that the user has chosen."""
+
+    def __init__(self, chosen: Mapping[str, str] | None = None) -> None:
+        """`chosen` are keys by id, as under `[keys]` in config.toml."""
+        self.chosen = dict(chosen or {})
+
+    def of(self, keys: Iterable[Key]) -> tuple[Key, ...]:
+        """Part of a table as it is in force."""
+        return tuple(key._replace(keys=self.chosen.get(key.id, key.keys)) for key in keys)
+
+    def named(self, id: str) -> str:
+        """The keys of one action everywhere, as a person would write them."""
+        return next(names(key) for key in self.of(EVERYWHERE) if key.id == id)
+
+    @property
+    def finish(self) -> str:
+        """What can be done about a plan whose console died."""
+        return f"{self.named('restart')} finishes it, {self.named('stop')} undoes it."
+
+    @property
+    def shows_plan(self) -> str:
+        """How to come back to a plan."""
+        return f"{self.named('profiles')} or {self.named('restart')} shows it"
+
+    @property
+    def shows_benchmark(self) -> str:
+        """How to come back to a benchmark."""
+        return f"{self.named('bench-1')} shows it"
 
 
 def bindings(keys: Iterable[Key]) -> list[Binding]:

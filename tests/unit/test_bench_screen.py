@@ -10,10 +10,11 @@ from textual.pilot import Pilot
 from console.domain.bench.benching import BenchAsk, BenchPhase, BenchStopped
 from console.domain.bench.load import LoadRequests
 from console.domain.errors import ConnectionLost, NotRunning, ReadOnly
-from console.ui.app import MEASURES_NOTHING, ConsoleApp
+from console.ui.app import ConsoleApp
 from console.ui.screens.bench import BenchScreen
 from console.ui.screens.bench_history import BenchHistoryScreen
 from console.ui.screens.confirm import ConfirmScreen
+from console.ui.screens.desks import MEASURES_NOTHING
 from console.ui.widgets.bench_form import BenchForm
 from console.ui.widgets.bench_line import BenchLine
 from console.ui.widgets.lines import plain

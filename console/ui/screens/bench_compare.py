@@ -9,7 +9,6 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from console.domain.bench.benching import Bencher
@@ -18,6 +17,7 @@ from console.domain.bench.comparison import Comparison, compare_all
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError
 from console.domain.host_view import HostView
+from console.ui.screens.host_screen import HostScreen
 from console.ui.widgets.bench_comparison import (
     comparison_paragraphs,
     refusal_paragraphs,
@@ -30,16 +30,16 @@ from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.paragraphs import Paragraph, ParagraphView
 from console.ui.widgets.status_bar import StatusBar
 
-WIDE = 110
-"""Columns from which each side's interval is shown."""
-TALL = 32
 NOTHING_SHARED = "There is no figure that both sides have."
 
 Results = tuple[BenchResult, ...]
 
 
-class BenchCompareScreen(Screen[None]):
-    """Reads the results with their requests, and compares them once they may be."""
+class BenchCompareScreen(HostScreen):
+    """Reads the results with their requests, and compares them once they may be.
+
+    Where it is `-beside`, each side's interval stands beside the difference.
+    """
 
     AUTO_FOCUS = "Choices"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,8 +56,8 @@ class BenchCompareScreen(Screen[None]):
         self, bencher: Bencher, host: HostView, glyphs: Glyphs, *, a: Sequence[str], b: Sequence[str]
     ) -> None:
         """`a` and `b` are ids."""
-        super().__init__()
-        self._bencher, self._host, self._glyphs = bencher, host, glyphs
+        super().__init__(host, glyphs)
+        self._bencher = bencher
         self._ids = (tuple(a), tuple(b))
         self._sides: tuple[Results, Results] | None = None
         self._compared: Sequence[Comparison] | None = None
@@ -73,7 +73,6 @@ class BenchCompareScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(StatusBar).update_host(self._host)
         self.query_one("#compare").border_title = "B against A"
         self._show()
         self.run_worker(self._compare(), group="compare", exclusive=True)
@@ -109,7 +108,7 @@ class BenchCompareScreen(Screen[None]):
         if not self._compared:
             why = "They are being compared." if self._compared is None else NOTHING_SHARED
             return [*said, Paragraph(why, "muted")]
-        wide = self.has_class("-wide")
+        wide = self.has_class("-beside")
         return [*said, *comparison_paragraphs(self._compared, verdicts=not self._obstacles, wide=wide)]
 
     def _choices(self) -> tuple[Choice, ...]:
@@ -125,8 +124,7 @@ class BenchCompareScreen(Screen[None]):
         self._show()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= WIDE, "-wide")
-        self.set_class(event.size.height >= TALL, "-tall")
+        super().on_resize(event)
         self._show()
 
     def action_scroll_text(self, rows: int) -> None:

@@ -10,13 +10,13 @@ from textual.app import App
 
 from console.domain.bench.benching import BenchAsk, Bencher, BenchPlan, BenchRun
 from console.domain.errors import ConsoleError
-from console.domain.gpu import NO_GPUS, GpuReport, Sample
-from console.domain.host_view import HostView
-from console.domain.observation import Servers, Update
 from console.domain.ownership import gpu_owners
-from console.ui.screens.bench import BenchScreen, Targets
+from console.ui.keymap import Keymap
+from console.ui.screens.bench import BenchScreen
 from console.ui.screens.bench_history import BenchHistoryScreen
+from console.ui.screens.bench_standing import BenchStanding
 from console.ui.screens.confirm import ConfirmScreen
+from console.ui.screens.last_seen import LastSeen
 from console.ui.widgets.bench_gpus import gpu_paragraphs
 from console.ui.widgets.bench_heading import bench_title
 from console.ui.widgets.bench_line import BenchLine
@@ -42,23 +42,36 @@ class BenchDesk:
         self,
         app: App[BaseException],
         bencher: Bencher,
+        standing: BenchStanding,
+        seen: LastSeen,
+        keymap: Keymap,
         glyphs: Glyphs,
-        targets: Targets,
+        *,
+        busy: Callable[[], str | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.host = HostView(name="")
-        """As last seen."""
+        """`busy` tells what else goes on in this console, during which nothing may be measured."""
         self.under_way: Measuring | None = None
         """What goes on, or the last one whose end nobody has looked at."""
-        self._app, self._bencher, self._glyphs, self._clock = app, bencher, glyphs, clock
-        self._targets = targets
-        self._report: GpuReport = NO_GPUS
-        self._servers = Servers(looked=False)
+        self._app, self._bencher, self._standing = app, bencher, standing
+        self._seen, self._keymap, self._glyphs = seen, keymap, glyphs
+        self._busy, self._clock = busy, clock
 
     @property
     def running(self) -> bool:
         """Whether something is being measured."""
         return self.under_way is not None and self.under_way.progress.running
+
+    @property
+    def goes_on(self) -> str | None:
+        """What is being measured, in a sentence; None: nothing is."""
+        if self.under_way is None or not self.running:
+            return None
+        return f"{bench_title(self.under_way.progress.plan)} goes on ({self._keymap.shows_benchmark})"
+
+    def refusal(self) -> str | None:
+        """Why nothing can be measured now; None: it can."""
+        return self.goes_on or self._busy() or self._bencher.refusal()
 
     def measure(self, concurrency: int) -> None:
         """The plan at this concurrency, or what is under way."""
@@ -83,9 +96,10 @@ class BenchDesk:
             plan,
             wanted,
             self._bencher,
-            self.host,
+            self._seen.host,
             self._glyphs,
-            targets=self._targets,
+            refusal=self.refusal,
+            references=self._standing.of,
             gpus=self._gpus,
             progress=progress,
             clock=self._clock,
@@ -96,13 +110,13 @@ class BenchDesk:
         if isinstance(self._app.screen, BenchHistoryScreen):
             return
         self._close_own()
-        self._app.push_screen(BenchHistoryScreen(self._bencher, self.host, self._glyphs))
+        self._app.push_screen(BenchHistoryScreen(self._bencher, self._seen.host, self._glyphs))
         self.show_line()
 
     def begin(self, plan: BenchPlan) -> None:
         """Measure it, on the screen that shows it."""
-        if self.running:
-            self._tell("another benchmark goes on")
+        if (why := self.goes_on or self._busy()) is not None:
+            self._tell(why)
             return
         try:
             run = self._bencher.run(plan)
@@ -135,7 +149,7 @@ class BenchDesk:
         )
         said = "; ".join(filter(None, (stopped, figures))) or "nothing was measured"
         self._app.notify(
-            f"{said} (b shows it)",
+            f"{said} ({self._keymap.shows_benchmark})",
             title=bench_title(progress.plan),
             severity="warning" if stopped or not figures else "information",
             markup=False,
@@ -165,22 +179,10 @@ class BenchDesk:
         )
         self._app.push_screen(question, lambda agreed: leave() if agreed else None)
 
-    def show(self, update: Update) -> None:
-        """What is new of the watched host."""
-        match update:
-            case HostView():
-                self.host = update
-                for screen in self._app.screen_stack:
-                    if isinstance(screen, BenchScreen | BenchHistoryScreen):
-                        screen.show_host(update)
-            case Sample():
-                self._report = update.gpu
-            case Servers():
-                self._servers = update
-
     def _gpus(self) -> list[Paragraph]:
-        processes = [view.process for view in self._servers.views if view.state != "gone"]
-        return gpu_paragraphs(self._report, gpu_owners(self._report, processes), self._glyphs)
+        report = self._seen.report
+        processes = [view.process for view in self._seen.servers.views if view.state != "gone"]
+        return gpu_paragraphs(report, gpu_owners(report, processes), self._glyphs)
 
     def _return(self) -> bool:
         """Show what is under way, or the end of one that nobody saw; False when there is none."""
@@ -218,7 +220,8 @@ class BenchDesk:
         if not self.running or self._bench_screen is not None:
             lines.remove()
         elif not lines:
-            home.mount(BenchLine(self._look, glyphs=self._glyphs), after="#status")
+            line = BenchLine(self._look, self._keymap.shows_benchmark, glyphs=self._glyphs)
+            home.mount(line, after="#status")
 
     def _look(self) -> tuple[BenchProgress, float]:
         assert self.under_way is not None

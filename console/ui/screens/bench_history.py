@@ -8,7 +8,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from console.domain.bench.benching import Bencher
@@ -17,6 +16,7 @@ from console.domain.errors import ConsoleError
 from console.domain.host_view import HostView
 from console.ui.screens.bench_compare import BenchCompareScreen
 from console.ui.screens.confirm import ConfirmScreen
+from console.ui.screens.host_screen import HostScreen
 from console.ui.widgets.bench_list import BenchList, Side, found
 from console.ui.widgets.bench_result import result_paragraphs
 from console.ui.widgets.meter import Glyphs
@@ -24,9 +24,6 @@ from console.ui.widgets.paragraphs import Paragraph, ParagraphView
 from console.ui.widgets.prompt_line import PromptLine, Question
 from console.ui.widgets.status_bar import StatusBar
 
-BESIDE = 150
-"""Columns from which the details stand beside the list."""
-TALL = 32
 LIMIT = 500
 """Results that are read."""
 NOTHING_YET = "Nothing was measured yet: b and B measure."
@@ -35,8 +32,10 @@ EXPORT = "dsv4-console bench export writes them all as CSV or as the JSONL of sg
 HOW_TO_MARK = "mark with space what is to be compared: A, then B"
 
 
-class BenchHistoryScreen(Screen[None]):
+class BenchHistoryScreen(HostScreen):
     """Opens a comparison of what is marked."""
+
+    BESIDE = 150
 
     AUTO_FOCUS = "BenchList"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,8 +49,8 @@ class BenchHistoryScreen(Screen[None]):
     ]
 
     def __init__(self, bencher: Bencher, host: HostView, glyphs: Glyphs) -> None:
-        super().__init__()
-        self._bencher, self._host, self._glyphs = bencher, host, glyphs
+        super().__init__(host, glyphs)
+        self._bencher = bencher
         self._results: tuple[BenchResult, ...] | None = None
         """None while they are being read."""
         self._sides: dict[str, Side] = {}
@@ -68,17 +67,10 @@ class BenchHistoryScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(StatusBar).update_host(self._host)
         self.query_one("#history-list").border_title = "Benchmarks, the newest first"
         self.query_one("#history-details").border_title = "Result"
         self._show()
         self._read()
-
-    def show_host(self, view: HostView) -> None:
-        """The host as it is now."""
-        self._host = view
-        if self.is_mounted:
-            self.query_one(StatusBar).update_host(view)
 
     def _read(self) -> None:
         self.run_worker(self._read_results(), group="bench history", exclusive=True)
@@ -88,7 +80,7 @@ class BenchHistoryScreen(Screen[None]):
             self._results = await self._bencher.history(limit=LIMIT)
         except ConsoleError as error:
             self._results = self._results or ()
-            self._tell(str(error))
+            self.tell(str(error))
         ids = {result.id for result in self._results}
         self._sides = {id: side for id, side in self._sides.items() if id in ids}
         self._show()
@@ -103,19 +95,12 @@ class BenchHistoryScreen(Screen[None]):
             return READING
         return f"no result has {self._wanted!r}" if self._results else NOTHING_YET
 
-    @on(BenchList.Highlighted)
-    def _show_details(self, message: BenchList.Highlighted) -> None:
+    @on(BenchList.Moved)
+    def _show_details(self) -> None:
         details = self.query_one("#history-details", ParagraphView)
-        result = message.result
-        if result is None:
-            details.show([])
-            return
-        details.show(result_paragraphs(result, (), self._glyphs, large=False))
+        result = self.query_one(BenchList).marked
+        details.show([] if result is None else result_paragraphs(result, (), self._glyphs, large=False))
         details.scroll_home(animate=False)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= BESIDE, "-beside")
-        self.set_class(event.size.height >= TALL, "-tall")
 
     def on_key(self, event: events.Key) -> None:
         """The line that is typed comes first; the list's own keys never come here."""
@@ -166,7 +151,7 @@ class BenchHistoryScreen(Screen[None]):
         if a and not b and marked is not None and marked.id not in a:
             b = (marked.id,)
         if not a or not b:
-            self._tell(HOW_TO_MARK)
+            self.tell(HOW_TO_MARK)
             return
         self.app.push_screen(BenchCompareScreen(self._bencher, self._host, self._glyphs, a=a, b=b))
 
@@ -191,7 +176,7 @@ class BenchHistoryScreen(Screen[None]):
         try:
             await self._bencher.delete(result.id)
         except ConsoleError as error:
-            self._tell(str(error))
+            self.tell(str(error))
         self._read()
 
     def action_export(self) -> None:
@@ -201,6 +186,3 @@ class BenchHistoryScreen(Screen[None]):
     def action_back(self) -> None:
         """To where it was opened."""
         self.app.pop_screen()
-
-    def _tell(self, said: str) -> None:
-        self.notify(said, severity="warning", markup=False)

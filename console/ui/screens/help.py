@@ -13,14 +13,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from console.ui.keymap import EVERYWHERE, LOG, TAKE, Key
-
-NAMES = {
-    "question_mark": "?", "asterisk": "*", "escape": "esc", "pagedown": "pgdn", "pageup": "pgup",
-    "up": "↑", "down": "↓", "left": "←", "right": "→",
-    "shift+tab": "⇧tab", "shift+up": "⇧↑", "shift+down": "⇧↓",
-}  # fmt: skip
-
+from console.ui.keymap import EVERYWHERE, LOG, TAKE, Key, Keymap, names
 
 TWO_COLUMNS = 120
 """Columns of the terminal from which there are two of keys."""
@@ -32,11 +25,17 @@ class HelpScreen(ModalScreen[None]):
     # A modal screen hides the keys of the app below it.
     BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark", "app.pop_screen", "close")]
 
+    def __init__(self, keymap: Keymap) -> None:
+        super().__init__()
+        self._keymap = keymap
+
     def compose(self) -> ComposeResult:
+        log = self._keymap.of(LOG)
         with VerticalScroll(id="help") as box, Container(id="help-columns"):
             box.border_title = "Keys"
-            yield Static(key_table((*EVERYWHERE, *(key for key in LOG if key.group == TAKE))))
-            yield Static(key_table(key for key in LOG if key.group != TAKE))
+            everywhere = self._keymap.of(EVERYWHERE)
+            yield Static(key_table((*everywhere, *(key for key in log if key.group == TAKE))))
+            yield Static(key_table(key for key in log if key.group != TAKE))
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= TWO_COLUMNS, "-wide")
@@ -58,8 +57,3 @@ def key_table(keys: Iterable[Key]) -> Text:
         text.append(f"  {shown:<12}", style="bold")
         text.append(f"{explained}\n")
     return text
-
-
-def names(key: Key) -> str:
-    """The keys as a person would write them."""
-    return " ".join(NAMES.get(one, one.replace("ctrl+", "^")) for one in key.keys.split(","))

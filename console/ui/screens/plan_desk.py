@@ -10,11 +10,12 @@ import msgspec
 from textual.app import App
 
 from console.domain.errors import ConsoleError
-from console.domain.host_view import HostView
 from console.domain.operating import Execution, Operator
 from console.domain.plan import Plan
 from console.domain.run_record import Process
+from console.ui.keymap import Keymap
 from console.ui.screens.confirm import ConfirmScreen
+from console.ui.screens.last_seen import LastSeen
 from console.ui.screens.plan import PlanScreen
 from console.ui.screens.profiles import ProfilesScreen
 from console.ui.widgets.meter import Glyphs
@@ -40,26 +41,43 @@ class PlanDesk:
         self,
         app: App[BaseException],
         operator: Operator,
+        seen: LastSeen,
+        keymap: Keymap,
         glyphs: Glyphs,
+        *,
+        busy: Callable[[], str | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.host = HostView(name="")
-        """As last seen."""
+        """`busy` tells what else goes on in this console, during which no plan may begin."""
         self.under_way: UnderWay | None = None
         """The plan that goes on, or the last one whose end nobody has looked at."""
-        self._app, self._operator, self._glyphs, self._clock = app, operator, glyphs, clock
+        self._app, self._operator, self._seen, self._keymap = app, operator, seen, keymap
+        self._glyphs, self._busy, self._clock = glyphs, busy, clock
 
     @property
     def running(self) -> bool:
         """Whether a plan is being carried out."""
         return self.under_way is not None and self.under_way.progress.running
 
+    @property
+    def goes_on(self) -> str | None:
+        """What is being carried out, in a sentence; None: nothing is."""
+        if self.under_way is None or not self.running:
+            return None
+        return f"{self.under_way.plan.title} goes on ({self._keymap.shows_plan})"
+
+    def refusal(self) -> str | None:
+        """Why no plan may begin now; None: one may."""
+        return self.goes_on or self._busy() or self._operator.refusal()
+
     def open_profiles(self) -> None:
         """The picker, or the plan under way."""
         if self._return_to_plan() or isinstance(self._app.screen, ProfilesScreen):
             return
         self._close_own()
-        self._app.push_screen(ProfilesScreen(self._operator, self.host, self._glyphs))
+        self._app.push_screen(
+            ProfilesScreen(self._operator, self._seen.host, self._glyphs, finish=self._keymap.finish)
+        )
 
     def restart(self) -> None:
         """The plan of a restart, or the plan under way."""
@@ -78,13 +96,13 @@ class PlanDesk:
 
     def toggle_readonly(self) -> None:
         """The user's own switch."""
-        on = not self.host.readonly
+        on = not self._seen.host.readonly
         try:
             self._operator.set_readonly(on)
         except ConsoleError as error:
             self._tell(str(error))
             return
-        self.show_host(msgspec.structs.replace(self.host, readonly=on))
+        self._seen.show(msgspec.structs.replace(self._seen.host, readonly=on))
         self._app.notify(
             "read-only: nothing is changed" if on else "changes are possible again", markup=False
         )
@@ -100,12 +118,23 @@ class PlanDesk:
             return
         if (screen := self._plan_screen) is not None and screen is self._app.screen:
             self._app.pop_screen()
-        self._app.push_screen(PlanScreen(plan, self._operator, self.host, self._glyphs, clock=self._clock))
+        self._app.push_screen(self._screen(plan))
+
+    def _screen(self, plan: Plan, progress: Progress | None = None) -> PlanScreen:
+        return PlanScreen(
+            plan,
+            self._operator,
+            self._seen.host,
+            self._glyphs,
+            refusal=self.refusal,
+            progress=progress,
+            clock=self._clock,
+        )
 
     def begin(self, plan: Plan, consent: Collection[Process]) -> None:
         """Carry it out, on the screen that shows it."""
-        if self.running:
-            self._tell("another plan goes on")
+        if (why := self.goes_on or self._busy()) is not None:
+            self._tell(why)
             return
         try:
             execution = self._operator.execute(plan, consent)
@@ -138,7 +167,7 @@ class PlanDesk:
         result = under_way.progress.result
         said = under_way.progress.error if result is None else result.sentence
         self._app.notify(
-            f"{said} (p or R shows it)",
+            f"{said} ({self._keymap.shows_plan})",
             title=under_way.plan.title,
             severity="information" if result is not None and result.state == "done" else "warning",
             markup=False,
@@ -181,13 +210,6 @@ class PlanDesk:
         )
         self._app.push_screen(question, lambda agreed: leave() if agreed else None)
 
-    def show_host(self, view: HostView) -> None:
-        """The host as it is now."""
-        self.host = view
-        for screen in self._app.screen_stack:
-            if isinstance(screen, PlanScreen | ProfilesScreen):
-                screen.show_host(view)
-
     def _return_to_plan(self) -> bool:
         """Show the plan under way, or the end of one that nobody saw; False when there is none."""
         if self.under_way is not None and not self.running and self.under_way.seen:
@@ -196,16 +218,7 @@ class PlanDesk:
             return False
         if self._plan_screen is None:
             self._close_own()
-            self._app.push_screen(
-                PlanScreen(
-                    under_way.plan,
-                    self._operator,
-                    self.host,
-                    self._glyphs,
-                    progress=under_way.progress,
-                    clock=self._clock,
-                )
-            )
+            self._app.push_screen(self._screen(under_way.plan, under_way.progress))
             under_way.seen = not under_way.progress.running
             self.show_line()
         return True
@@ -231,7 +244,8 @@ class PlanDesk:
         if not self.running or self._plan_screen is not None:
             lines.remove()
         elif not lines:
-            home.mount(PlanLine(self._look, glyphs=self._glyphs), after="#status")
+            line = PlanLine(self._look, self._keymap.shows_plan, glyphs=self._glyphs)
+            home.mount(line, after="#status")
 
     def _look(self) -> tuple[str, Progress, float]:
         assert self.under_way is not None

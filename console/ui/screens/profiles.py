@@ -10,13 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from console.domain.errors import ConsoleError
 from console.domain.host_view import HostView
 from console.domain.operating import Operator, ProfileEntry
-from console.ui.keymap import FINISH
+from console.ui.screens.host_screen import HostScreen
 from console.ui.widgets.meter import Glyphs
 from console.ui.widgets.paragraphs import Paragraph, ParagraphView
 from console.ui.widgets.plan_heading import WARNS
@@ -25,15 +24,11 @@ from console.ui.widgets.profile_list import ProfileList
 from console.ui.widgets.prompt_line import PromptLine, Question
 from console.ui.widgets.status_bar import StatusBar
 
-BESIDE = 110
-"""Columns from which the details stand beside the list."""
-TALL = 32
-"""Rows below which the parts have a line above them and no border."""
 BEGINS_FILTER = frozenset("abcdefghijklmnoprstuvwxyz0123456789")
 """Every small letter but `q`, which leaves."""
 
 
-class ProfilesScreen(Screen[None]):
+class ProfilesScreen(HostScreen):
     """Says with `Chosen` which profile a plan is wanted for."""
 
     AUTO_FOCUS = "ProfileList"
@@ -51,9 +46,10 @@ class ProfilesScreen(Screen[None]):
             super().__init__()
             self.profile = profile
 
-    def __init__(self, operator: Operator, host: HostView, glyphs: Glyphs) -> None:
-        super().__init__()
-        self._operator, self._host, self._glyphs = operator, host, glyphs
+    def __init__(self, operator: Operator, host: HostView, glyphs: Glyphs, *, finish: str) -> None:
+        """`finish` is what can be done about a plan whose console died."""
+        super().__init__(host, glyphs)
+        self._operator, self._finish = operator, finish
         self._entries: tuple[ProfileEntry, ...] = ()
         self._wanted = ""
 
@@ -70,7 +66,6 @@ class ProfilesScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(StatusBar).update_host(self._host)
         self.query_one("#profile-list").border_title = "Profiles"
         self.query_one("#profile-details").border_title = "What it is, and what would change"
         self.run_worker(self._refresh(), group="last results", exclusive=True)
@@ -80,22 +75,16 @@ class ProfilesScreen(Screen[None]):
         try:
             await self._operator.refresh()
         except ConsoleError as error:
-            self.notify(str(error), severity="warning", markup=False)
+            self.tell(str(error))
         self.on_screen_resume()
-
-    def show_host(self, view: HostView) -> None:
-        """The host as it is now."""
-        self._host = view
-        if self.is_mounted:
-            self.query_one(StatusBar).update_host(view)
 
     def on_screen_resume(self) -> None:
         try:
             self._entries = self._operator.profiles()
         except ConsoleError as error:
-            self.notify(str(error), severity="warning", markup=False)
+            self.tell(str(error))
         interrupted = self._operator.interrupted()
-        note = [Paragraph(f"{interrupted}. {FINISH}", "warning", head=WARNS)] if interrupted else []
+        note = [Paragraph(f"{interrupted}. {self._finish}", "warning", head=WARNS)] if interrupted else []
         self.query_one("#profiles-note", ParagraphView).show(note)
         self._show()
 
@@ -104,16 +93,13 @@ class ProfilesScreen(Screen[None]):
         found = [entry for entry in self._entries if wanted in entry.name.lower()]
         self.query_one(ProfileList).show(found, time.time())
 
-    @on(ProfileList.Highlighted)
-    def _show_details(self, message: ProfileList.Highlighted) -> None:
+    @on(ProfileList.Moved)
+    def _show_details(self) -> None:
+        marked = self.query_one(ProfileList).marked
         running = next((entry.profile for entry in self._entries if entry.running), None)
         details = self.query_one("#profile-details", ParagraphView)
-        details.show(profile_paragraphs(message.entry, running, time.time(), self._glyphs))
+        details.show(profile_paragraphs(marked, running, time.time(), self._glyphs))
         details.scroll_home(animate=False)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= BESIDE, "-beside")
-        self.set_class(event.size.height >= TALL, "-tall")
 
     def on_key(self, event: events.Key) -> None:
         """What is typed filters the list: a small letter or a digit begins it, `/` opens it empty."""

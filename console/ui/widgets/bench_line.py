@@ -12,8 +12,6 @@ from .lines import Line, Span, spread
 from .meter import Glyphs
 from .paragraphs import clean
 
-BACK = "b shows it "
-
 
 class BenchLine(LineView, can_focus=False):
     """Shows where the benchmark stands."""
@@ -22,16 +20,17 @@ class BenchLine(LineView, can_focus=False):
     BenchLine { height: 1; overflow: hidden hidden; background: $panel; }
     """
 
-    def __init__(self, look: Callable[[], tuple[BenchProgress, float]], *, glyphs: Glyphs) -> None:
-        """`look` gives how far it is, and the time of the clock that measured it."""
+    def __init__(self, look: Callable[[], tuple[BenchProgress, float]], back: str, *, glyphs: Glyphs) -> None:
+        """`look` gives how far it is, and the time of the clock that measured it; `back` is how to come back
+        to it."""
         super().__init__(glyphs=glyphs)
-        self._look = look
+        self._look, self._back = look, back
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self.redraw)
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
-        hint = (Span(f"  {BACK}", "muted"),)
+        hint = (Span(f"  {self._back} ", "muted"),)
         return [spread(bench_line(*self._look(), self.glyphs), hint, width, self.glyphs)]
 
 

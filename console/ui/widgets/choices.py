@@ -83,10 +83,9 @@ class Choices(LineView, can_focus=True, inherit_bindings=False):
             self.redraw()
             self.post_message(self.Chosen(index))
 
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        # On Focus and Blur it would be too early: Textual's own handlers of those come last.
+        super().watch_has_focus(_has_focus)
         self.redraw()
 
     def _move(self, steps: int) -> bool:

@@ -14,9 +14,10 @@ from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from console.domain.logline import LogLine
 
 from .log_filter import LogFilter
-from .log_pattern import Pattern, TooSlow
+from .log_looking import LogLooking
+from .log_pattern import Pattern
 from .log_rows import KeptRows
-from .log_shown import FIRST_SLICE_S, SLICE_S
+from .log_shown import FIRST_SLICE_S
 from .log_window import LIVE, LogWindow, Place, Spot
 from .meter import UNICODE, Glyphs
 
@@ -60,9 +61,9 @@ class LogView(LogWindow):
         self._newest: LogLine | None = None
         self._held = False
         self._top = Place(0)
-        self._sought: tuple[int, bool] | None = None
+        self._looking = LogLooking(self, self.shown, looked=self._looked, gave_up=self._gave_up)
         self._painted = 0.0
-        self._repaint_due = self._look_due = False
+        self._repaint_due = False
 
     @property
     def following(self) -> bool:
@@ -111,19 +112,19 @@ class LogView(LogWindow):
     def set_filter(self, log_filter: LogFilter) -> None:
         """Show the lines that pass."""
         self.shown.set_filter(log_filter)
-        self._look(FIRST_SLICE_S)
+        self._looking.look(FIRST_SLICE_S)
         self.repaint()
 
     def set_search(self, pattern: Pattern | None) -> None:
         """Look for a pattern, and show where it matches; None ends that."""
         self.shown.set_search(pattern)
-        self._sought = None
-        self._look(FIRST_SLICE_S)
+        self._looking.seek(None)
+        self._looking.look(FIRST_SLICE_S)
         self.repaint()
 
     def seek(self, position: int, *, forward: bool) -> None:
         """Goes to the match nearest to a position, as soon as it is known."""
-        self._sought = (position, forward)
+        self._looking.seek(position, forward=forward)
         self._find()
         self.repaint()
 
@@ -149,7 +150,7 @@ class LogView(LogWindow):
     def rows_came_before(self) -> None:
         """Older rows were put before the first one; what is in view stays."""
         self.shown.begin_anew()
-        self._look(FIRST_SLICE_S)
+        self._looking.look(FIRST_SLICE_S)
         self.repaint()
 
     def to_top(self) -> None:
@@ -186,8 +187,8 @@ class LogView(LogWindow):
             self.paused = True
         if not self.paused:
             self._live = self._newest if self.shown.filter.is_open else None
-        if not self._look(SLICE_S):
-            self._look_again()
+        if not self._looking.look():
+            self._looking.go_on()
         self._find()
         lowest = self._lowest()
         top = lowest if self.following else min(self._spot(self._top), lowest)
@@ -271,39 +272,18 @@ class LogView(LogWindow):
         if self.is_on_screen:
             self.repaint()
 
-    def _look(self, slice_s: float) -> bool:
-        """Filter and search for so long; returns whether they are done."""
-        try:
-            return self.shown.look(slice_s)
-        except TooSlow:
-            self._sought = None
-            self.post_message(self.GaveUp())
-            return self.shown.done
-
-    def _look_again(self) -> None:
-        """The next slice, after the keys that were pressed meanwhile."""
-        if not self._look_due:
-            self._look_due = True
-            self.set_timer(0.001, self._look_on)
-
-    def _look_on(self) -> None:
-        self._look_due = False
-        if not self.is_on_screen:
-            return
-        if self._look(SLICE_S):
+    def _looked(self, done: bool) -> None:
+        """Show what a slice of a look through the log has found."""
+        if done:
             self.repaint()
         else:
-            self._look_again()
             self.changed()
+
+    def _gave_up(self) -> None:
+        self.post_message(self.GaveUp())
 
     def _find(self) -> None:
         """Goes to the match that is sought, if it is known by now."""
-        if self._sought is None:
-            return
-        position, forward = self._sought
-        hit = self.shown.hit(position, forward=forward)
-        if hit is not None or self.shown.done:
-            self._sought = None
-        if hit is not None:
+        if (hit := self._looking.found()) is not None:
             self.wrapped = hit.wrapped
             self.show(hit.position)

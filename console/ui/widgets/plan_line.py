@@ -11,8 +11,6 @@ from .paragraphs import clean
 from .plan_steps import state_words
 from .progress import Progress
 
-BACK = "p or R shows it "
-
 
 class PlanLine(LineView, can_focus=False):
     """Shows where the plan stands."""
@@ -21,16 +19,17 @@ class PlanLine(LineView, can_focus=False):
     PlanLine { height: 1; overflow: hidden hidden; background: $panel; }
     """
 
-    def __init__(self, look: Callable[[], tuple[str, Progress, float]], *, glyphs: Glyphs) -> None:
-        """`look` gives the plan's title, how far it is, and the time of the clock that measured it."""
+    def __init__(self, look: Callable[[], tuple[str, Progress, float]], back: str, *, glyphs: Glyphs) -> None:
+        """`look` gives the plan's title, how far it is, and the time of the clock that measured it; `back`
+        is how to come back to it."""
         super().__init__(glyphs=glyphs)
-        self._look = look
+        self._look, self._back = look, back
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self.redraw)
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
-        hint = (Span(f"  {BACK}", "muted"),)
+        hint = (Span(f"  {self._back} ", "muted"),)
         return [spread(plan_line(*self._look(), self.glyphs), hint, width, self.glyphs)]
 
 
