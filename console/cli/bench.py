@@ -22,7 +22,7 @@ from console.cli.narrator import say
 from console.cli.target import Given, choose
 from console.domain.bench.benching import BenchAsk, Bencher, BenchPlan, BenchRun, BenchStopped
 from console.domain.bench.result import BenchResult
-from console.domain.errors import NotRunning, ReadOnly, UsageError
+from console.domain.errors import NotReady, ReadOnly, UsageError
 from console.domain.operating import ProfileEntry
 from console.domain.printable import printable
 
@@ -78,14 +78,14 @@ async def consent_to_load(question: str, *, yes: bool) -> None:
 
 
 async def _planned(bencher: Bencher, ask: BenchAsk) -> BenchPlan:
-    """The plan; a server on its way up is waited for. Raises NotRunning when it does not come."""
+    """The plan; a server on its way up is waited for. Raises NotReady when it does not come."""
     end_at = time.monotonic() + STARTING_S
     told = ""
     while True:
         try:
             return await bencher.plan(ask)
-        except NotRunning as unready:
-            if "is not ready" not in unready.what or time.monotonic() > end_at:
+        except NotReady as unready:
+            if time.monotonic() > end_at:
                 raise
             if unready.what.partition(":")[0] != told:
                 told = unready.what.partition(":")[0]

@@ -50,12 +50,16 @@ async def _compare(given: Given, profile_a: str, profile_b: str, ask: BenchAsk, 
     target = choose(given)
     async with measuring(target) as (bencher, operator):
         plans = {name: await operator.switch_plan(name) for name in dict.fromkeys((profile_a, profile_b))}
-        checks = [check for plan in plans.values() for check in await operator.check(plan)]
+        looked = {name: await operator.check(plan) for name, plan in plans.items()}
+        checks = [check for found in looked.values() for check in found]
         for line in [*_told(target.name, profile_a, profile_b, ask), *check_lines(_once(checks))]:
             say(line)
         if (why := operator.refusal()) is not None:
             raise ReadOnly(why)
         if refused(checks):
+            for name, found in looked.items():
+                if refused(found):
+                    await operator.note_refusal(plans[name], found)
             say("nothing was changed")
             return FAILED
         first = plans[profile_a]
@@ -87,7 +91,12 @@ async def _carried_out(run: Experiment, *, as_json: bool) -> int:
     if aborted.is_set():
         return INTERRUPTED
     end = teller.end
-    return DONE if end is not None and end.stopped is None and end.comparisons else FAILED
+    return DONE if end is not None and _is_answered(end) else FAILED
+
+
+def _is_answered(end: ABResult) -> bool:
+    """Both sides were measured, can be compared, and what ran before runs again."""
+    return end.stopped is None and bool(end.comparisons) and not end.obstacles and end.runs_again
 
 
 class _Teller:

@@ -171,7 +171,7 @@ def _row(result: BenchResult) -> tuple[str, ...]:
         f"{context.input_tokens}/{context.output_tokens}",
         rate + ("*" if is_marked(result) else " "),
         shown(figures.ttft_ms.median),
-        of_context(context),
+        of_context(context) + (f", {result.label}" if result.label else ""),
     )
 
 

@@ -6,9 +6,10 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from console.cli.options import host_options
@@ -52,15 +53,20 @@ _SHAPE = (
         "--output", "output_tokens", type=click.IntRange(2), metavar="N", help="Tokens of an answer."
     ),
     click.option("--prompts", type=_COUNT, metavar="N", help="Requests at each concurrency."),
-    click.option("--repeats", type=_COUNT, default=1, show_default=True, metavar="N", help="How often."),
+    click.option("--repeats", type=_COUNT, default=1, show_default=True, metavar="N", help="How often each."),
     click.option(
         "--cache",
         type=click.Choice(["nonce", "flushed", "warm"]),
         default="nonce",
         show_default=True,
-        help="nonce: no two prompts begin alike; flushed: and caches are emptied before; warm: on purpose.",
+        help="nonce: no two prompts begin alike; flushed: and caches are emptied; warm: one prompt for all.",
     ),
-    click.option("--seed", type=int, default=42, show_default=True, metavar="N", help="Of the prompts."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Of the prompts: that of a result gives its prompts again. Default: new ones.",
+    ),
     click.option(
         "--limit",
         "total_limit_s",
@@ -78,10 +84,8 @@ def ask_options(command: Callable[Concatenate[BenchAsk, P], R]) -> Callable[P, R
     def with_ask(*args: P.args, **kwargs: P.kwargs) -> R:
         from console.domain.bench.benching import BenchAsk
 
-        fields: dict[str, Any] = {
-            name: kwargs.pop(name) for name in BenchAsk.__struct_fields__ if name in kwargs
-        }
-        return command(BenchAsk(**fields), *args, **kwargs)
+        fields = {name: kwargs.pop(name) for name in BenchAsk.__struct_fields__ if name in kwargs}
+        return command(msgspec.convert(fields, BenchAsk), *args, **kwargs)
 
     decorated: Callable[P, R] = with_ask
     for option in reversed(_SHAPE):
@@ -122,10 +126,18 @@ def bench(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
             raise click.UsageError(f"options of {context.invoked_subcommand} go after it", context)
 
 
-@bench.command()
+@bench.command(short_help="Measure at several concurrencies.")
 @host_options
 @ask_options
-@click.option("-c", "concurrency", metavar="C,…", callback=_counts, default=SWEEP, show_default=True)
+@click.option(
+    "-c",
+    "concurrency",
+    metavar="C,…",
+    callback=_counts,
+    default=SWEEP,
+    show_default=True,
+    help="Requests in flight, a result for each.",
+)
 @_YES
 @_JSON
 def sweep(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
@@ -139,12 +151,12 @@ def _measure(given: Given, ask: BenchAsk, *, yes: bool, as_json: bool, chart: bo
     sys.exit(measure(given, ask, BenchWish(yes=yes, as_json=as_json, chart=chart)))
 
 
-@bench.command()
+@bench.command(short_help="Launch, measure and compare two profiles.")
 @host_options
 @ask_options
 @_CONCURRENCY
 @click.option("--confirm", metavar="NAME", help="The name of a protected host.")
-@click.option("--end", "end_pids", metavar="PID", type=int, multiple=True, help="See switch.")
+@click.option("--end", "end_pids", metavar="PID", type=int, multiple=True, help="As of switch.")
 @_YES
 @_JSON
 @click.argument("profile_a", metavar="PROFILE_A", shell_complete=_profiles)
@@ -159,7 +171,10 @@ def ab(
     profile_a: str,
     profile_b: str,
 ) -> None:
-    """Launch and measure two profiles in turn, A B B A …, compare them, and run again what ran before."""
+    """Launch and measure two profiles in turn, A B B A …, compare them, and run again what ran before.
+
+    Exit code 1 when that was cut short, when they cannot be compared, or when what ran before runs no more.
+    """
     from console.cli.bench_ab import compare_profiles
     from console.cli.wish import Wish
 
@@ -170,7 +185,7 @@ def ab(
 @bench.command("list")
 @host_options
 @click.option("--profile", metavar="NAME", help="Only results of this profile.", shell_complete=_profiles)
-@click.option("--limit", default=20, show_default=True, type=_COUNT, help="How many.")
+@click.option("--limit", metavar="N", default=20, show_default=True, type=_COUNT, help="How many.")
 @_JSON
 def list_(given: Given, profile: str | None, limit: int, as_json: bool) -> None:
     """Results, the newest first; with --host of that host alone."""
@@ -179,7 +194,7 @@ def list_(given: Given, profile: str | None, limit: int, as_json: bool) -> None:
     sys.exit(list_results(given, profile, limit, as_json=as_json))
 
 
-@bench.command()
+@bench.command(short_help="All of one result, or of a series.")
 @host_options
 @click.argument("id", metavar="ID", shell_complete=_ids)
 @_JSON
@@ -217,7 +232,7 @@ def delete(given: Given, id: str, yes: bool) -> None:
     sys.exit(delete_result(id, yes=yes))
 
 
-@bench.command()
+@bench.command(short_help="Write results to stdout.")
 @host_options
 @click.argument("ids", metavar="[ID]…", nargs=-1, shell_complete=_ids)
 @click.option("--jsonl", "form", flag_value="jsonl", default="jsonl", help="As sglang's client writes it.")
@@ -230,7 +245,7 @@ def export(given: Given, ids: tuple[str, ...], form: str, details: bool) -> None
     sys.exit(export_results(given, ids, as_csv=form == "csv", details=details))
 
 
-@bench.command("import")
+@bench.command("import", short_help="Take in results of sglang's client.")
 @host_options
 @click.argument("file", metavar="FILE|-", type=click.Path(path_type=Path, allow_dash=True))
 def import_(given: Given, file: Path) -> None:

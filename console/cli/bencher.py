@@ -41,7 +41,9 @@ class TargetBencher:
 
     def run(self, plan: BenchPlan) -> BenchRun:
         """See Bencher."""
-        return self._made().run(plan)
+        run = self._made().run(plan)
+        self._operator.measures(run)
+        return run
 
     async def history(
         self, *, host: str | None = None, profile: str | None = None, limit: int = 100

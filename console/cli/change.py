@@ -47,6 +47,7 @@ async def _change(target: Target, make: MakePlan, wish: Wish) -> int:
         if (why := operator.refusal()) is not None:
             raise ReadOnly(why)
         if refused(checks):
+            await operator.note_refusal(plan, checks)
             return _refused(plan, checks, wish)
         agreed = await consent(target, plan, wish)
         return await _carried_out(operator, plan, checks, agreed, wish)

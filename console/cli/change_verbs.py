@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
+import msgspec
 
 from console.cli.options import host_options
 from console.cli.target import Given
@@ -49,7 +50,7 @@ def change_options(command: Callable[Concatenate[Wish, P], R]) -> Callable[P, R]
         from console.cli.wish import Wish
 
         fields = {name: kwargs.pop(name) for name in Wish.__struct_fields__ if name in kwargs}
-        return command(Wish(**fields), *args, **kwargs)  # type: ignore[arg-type]
+        return command(msgspec.convert(fields, Wish), *args, **kwargs)
 
     decorated: Callable[P, R] = with_wish
     for option in reversed(_OPTIONS):
@@ -57,7 +58,7 @@ def change_options(command: Callable[Concatenate[Wish, P], R]) -> Callable[P, R]
     return decorated
 
 
-@click.command()
+@click.command(short_help="Launch a profile in the place of what runs.")
 @host_options
 @change_options
 @click.option("--rollback", is_flag=True, help="When it fails, go back to the last verified profile.")
@@ -67,7 +68,7 @@ def switch(wish: Wish, given: Given, profile: str) -> None:
     _change(given, lambda operator: operator.switch_plan(profile), wish)
 
 
-@click.command()
+@click.command(short_help="Launch the deployment anew, all of its roles.")
 @host_options
 @change_options
 def restart(wish: Wish, given: Given) -> None:
@@ -75,11 +76,11 @@ def restart(wish: Wish, given: Given) -> None:
     _change(given, lambda operator: operator.restart_plan(), wish)
 
 
-@click.command()
+@click.command(short_help="End the deployment.")
 @host_options
 @change_options
 def stop(wish: Wish, given: Given) -> None:
-    """End the deployment, and see that nothing of it is left."""
+    """End the deployment, or where there is none every server, and see that nothing of it is left."""
     _change(given, lambda operator: operator.stop_plan(), wish)
 
 

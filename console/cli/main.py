@@ -53,12 +53,18 @@ def status(given: Given, as_json: bool) -> None:
     sys.exit(show_status(given, as_json))
 
 
-@cli.command()
+@cli.command(short_help="The log of one server.")
 @host_options
 @click.argument("role", metavar="ROLE")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on.")
 @click.option(
-    "-n", "--lines", default=2000, show_default=True, type=click.IntRange(0, 50_000), help="How far back."
+    "-n",
+    "--lines",
+    metavar="N",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(0, 50_000),
+    help="How far back.",
 )
 @click.option(
     "--class",
@@ -75,9 +81,9 @@ def logs(given: Given, role: str, follow: bool, lines: int, classes: str) -> Non
     sys.exit(show_logs(given, role, follow=follow, lines=lines, only=only))
 
 
-@cli.command()
+@cli.command(short_help="What was done to hosts from this machine.")
 @host_options
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option("--limit", metavar="N", default=50, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object a line, with steps and commands."
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import getpass
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import platformdirs
 
 from console.domain.errors import ConnectionLost
+from console.domain.preflight.check import warning
 from console.profiles import Folders, Profiles, for_host, load_profiles
 from console.settings import shipped_folder
 
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from console.domain.plan import Plan
     from console.domain.preflight import Check
     from console.domain.run_record import Process
+    from console.services.benchmark import BenchmarkRun
     from console.services.operating import HostOperator
 
 NOT_YET = "the host is not connected yet"
+MEASURING = warning(
+    "benchmark", "this console measures what runs now, and would be cut off", "wait for its end, or abort it"
+)
 
 
 def profile_folders() -> Folders:
@@ -45,6 +50,7 @@ class TargetOperator:
         self._target = target
         self._watch = watch
         self._operator: HostOperator | None = None
+        self._measurement: BenchmarkRun | None = None
 
     def refusal(self) -> str | None:
         """See Operator."""
@@ -81,8 +87,17 @@ class TargetOperator:
         return await self._made().stop_plan()
 
     async def check(self, plan: Plan) -> tuple[Check, ...]:
-        """See Operator."""
-        return await self._made().check(plan)
+        """See Operator. A benchmark of this console stands in no plan's way, but should not be forgotten."""
+        checks = await self._made().check(plan)
+        return (*checks, *([MEASURING] if self._measurement and self._measurement.under_way else ()))
+
+    def measures(self, run: BenchmarkRun) -> None:
+        """This console measures the host."""
+        self._measurement = run
+
+    async def note_refusal(self, plan: Plan, checks: Sequence[Check]) -> None:
+        """See HostOperator."""
+        await self._made().note_refusal(plan, checks)
 
     def execute(self, plan: Plan, consent: Collection[Process] = ()) -> Execution:
         """See Operator."""

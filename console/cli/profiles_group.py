@@ -27,7 +27,7 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
     return found or [CompletionItem(incomplete, type="file")]
 
 
-@click.group("profiles")
+@click.group("profiles", short_help="Descriptions of deployments.")
 @host_options
 def profiles(given: Given) -> None:
     """Descriptions of deployments: what there is, what each launches, what is wrong, how two differ."""
@@ -56,7 +56,7 @@ def show(given: Given, profile: str, version: str | None, as_json: bool) -> None
     sys.exit(show_profile(profile, version, as_json=as_json))
 
 
-@profiles.command()
+@profiles.command(short_help="Can these profiles be used, or all of them?")
 @host_options
 @click.argument("profiles", metavar="[NAME|FILE]…", nargs=-1, shell_complete=_names)
 @_VERSION

@@ -7,7 +7,8 @@
     │   └── ProfileError      profiles/*.toml, likewise
     ├── ReadOnly              the host must not be changed                     exit code 1
     ├── Locked                somebody else is changing the host               exit code 1
-    ├── NotRunning            no such server, or it is not ready               exit code 3
+    ├── NotRunning            no such server                                   exit code 3
+    │   └── NotReady          it is there, and does not serve yet
     └── HostError             the host cannot be reached or used               exit code 4
         ├── HostKeyUnknown    no known key: fingerprint and how to add it
         ├── HostKeyChanged    another key than the known one: both fingerprints
@@ -36,8 +37,13 @@ class ConsoleError(Exception):
 
     def __str__(self) -> str:
         """One line: `where: what: cause. Next: next_step.`, leaving out what is unknown."""
-        said = ": ".join(part for part in (self.where, self.what, self.cause) if part)
+        said = self.sentence
         return f"{said.rstrip('.')}. Next: {self.next_step.rstrip('.')}." if self.next_step else said
+
+    @property
+    def sentence(self) -> str:
+        """The same without the next step, for where that has a place of its own."""
+        return ": ".join(part for part in (self.where, self.what, self.cause) if part)
 
 
 class UsageError(ConsoleError):
@@ -67,9 +73,13 @@ class Locked(ConsoleError):
 
 
 class NotRunning(ConsoleError):
-    """The server asked for is not there or not ready."""
+    """The server asked for is not there, or cannot serve."""
 
     exit_code = 3
+
+
+class NotReady(NotRunning):
+    """The server asked for is on its way up: whoever waits may have it."""
 
 
 class HostError(ConsoleError):

@@ -171,6 +171,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Where requests of users go: to the router, else to the server."""
         return self.router.url if self.router else self.servers[0].url
 
+    @property
+    def api_key(self) -> str | None:
+        """What those requests must carry."""
+        flags = self.router.flags if self.router else server_flags(self, self.servers[0])
+        key = flags.get("api-key")
+        return key if isinstance(key, str) else None
+
 
 def server_flags(profile: Profile, server: ServerSpec) -> dict[str, FlagValue]:
     """All flags of a server, as the profile writes them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 
@@ -12,13 +13,16 @@ from console.domain.bench.benching import BenchAsk, Bencher, BenchRun, BenchStop
 from console.domain.bench.comparability import changed_settings, obstacles
 from console.domain.bench.comparison import Comparison, compare_all
 from console.domain.bench.result import BenchResult
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, NotRunning
 from console.domain.operating import Execution, Operator
 from console.domain.plan import Plan
 from console.domain.plan_progress import PlanResult
 from console.domain.run_record import Process
+from console.services.bench_target import drawn_seed
 
 Results = dict[Side, list[BenchResult]]
+SEEDS_A_REPEAT = 1000
+"""More than there are concurrencies, each of which takes one."""
 
 
 class _Ended(Exception):
@@ -42,12 +46,14 @@ class ABRun:
         self._operator = operator
         self._profiles: dict[Side, str] = {"A": profile_a, "B": profile_b}
         self._ask = msgspec.structs.replace(ask, repeats=1)
+        self._seed = drawn_seed() if ask.seed is None else ask.seed
         self._repeats = repeats
         self._consent = consent
         self._under_way: Execution | BenchRun | None = None
         self._aborted = False
         self._runs: str | None = None
         self._results: Results = {"A": [], "B": []}
+        self._series: dict[Side, str] = {"A": secrets.token_hex(4), "B": secrets.token_hex(4)}
         self._measured: list[Side] = []
         self._switches = 0
 
@@ -68,10 +74,15 @@ class ABRun:
                         yield event
         except (_Ended, ConsoleError) as reason:
             stopped = str(reason)
-        async with aclosing(self._back(before)) as events:
-            async for event in events:
-                yield event
-        yield self._result(before, stopped)
+        restored = False
+        try:
+            async with aclosing(self._back(before)) as events:
+                async for event in events:
+                    yield event
+            restored = True
+        except (_Ended, ConsoleError) as reason:
+            stopped = stopped or f"the way back failed: {reason}"
+        yield self._result(before, stopped, restored=restored)
 
     def _running(self) -> str | None:
         return next((entry.name for entry in self._operator.profiles() if entry.running), None)
@@ -106,8 +117,7 @@ class ABRun:
             raise _Ended(result.sentence if result else "the switch ended without a result")
 
     async def _measure(self, side: Side, repeat: int) -> AsyncGenerator[ABEvent, None]:
-        label = f"{side} {repeat}/{self._repeats}"
-        plan = await self._bencher.plan(msgspec.structs.replace(self._ask, label=label))
+        plan = await self._bencher.plan(self._asked(side, repeat))
         run = self._under_way = self._bencher.run(plan)
         ended: str | None = None
         async with aclosing(run.events()) as events:
@@ -122,25 +132,37 @@ class ABRun:
         if ended is not None or self._aborted:
             raise _Ended(ended or "aborted")
 
+    def _asked(self, side: Side, repeat: int) -> BenchAsk:
+        """Both sides get the same prompts, and no repeat those of another: a cache would serve them."""
+        return msgspec.structs.replace(
+            self._ask,
+            label=f"{side} {repeat}/{self._repeats}",
+            series=self._series[side],
+            seed=self._seed + (repeat - 1) * SEEDS_A_REPEAT,
+        )
+
     async def _back(self, before: str | None) -> AsyncGenerator[ABEvent, None]:
-        """To the profile that ran before; where none did, nothing is left running that this launched."""
-        if self._runs == before and self._switches == 0:
+        """To the profile that ran before; where none did, nothing is left running that this launched.
+
+        Raises _Ended, ConsoleError.
+        """
+        if self._switches == 0 or (before is not None and self._runs == before):
             return
-        try:
-            if before is None:
-                plan = await self._operator.stop_plan()
-            elif self._runs == before:
-                return
-            else:
-                plan = await self._operator.switch_plan(before)
+        plan = await (self._ending() if before is None else self._operator.switch_plan(before))
+        if plan is not None:
             async with aclosing(self._switch(plan, None)) as events:
                 async for event in events:
                     yield event
-            self._runs = before
-        except (_Ended, ConsoleError):
-            return
 
-    def _result(self, before: str | None, stopped: str | None) -> ABResult:
+    async def _ending(self) -> Plan | None:
+        """None where nothing is left of what was launched."""
+        try:
+            plan = await self._operator.stop_plan()
+        except NotRunning:
+            return None
+        return None if plan.foreign == plan.targets else plan
+
+    def _result(self, before: str | None, stopped: str | None, *, restored: bool) -> ABResult:
         a, b = self._results["A"], self._results["B"]
         return ABResult(
             profile_a=self._profiles["A"],
@@ -152,9 +174,9 @@ class ABRun:
             obstacles=_all_obstacles(a, b),
             settings=len(changed_settings(a[0].context, b[0].context)) if a and b else 0,
             before=before,
-            runs_again=self._runs == before,
+            runs_again=restored,
             stopped=stopped,
-            next=None if self._runs == before else "see `dsv4-console status`, then switch to what shall run",
+            next=None if restored else "see `dsv4-console status`, then switch to what shall run",
         )
 
 

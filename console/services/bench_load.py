@@ -18,11 +18,11 @@ from console.remote.sglang import SglangClient
 PROBE_S = 60.0
 
 
-async def calibrate_on(client: SglangClient, port: int) -> Calibration:
+async def calibrate_on(client: SglangClient, port: int, api_key: str | None = None) -> Calibration:
     """How many tokens the words of prompts are to the model there. Raises ConsoleError."""
     counted = []
     for probe in probes():
-        answer = await client.complete(port, probe.text, 1, PROBE_S)
+        answer = await client.complete(port, probe.text, 1, PROBE_S, api_key)
         if answer.status != 200 or answer.prompt_tokens is None:
             raise ConsoleError(
                 "the target does not answer a request",

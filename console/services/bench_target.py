@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 import msgspec
 
-from console.domain.errors import NotRunning
+from console.domain.errors import NotReady, NotRunning
 from console.domain.profile import BenchShape, Profile, server_environment, server_flags
-from console.domain.run_record import HostRecords
+from console.domain.run_record import DeploymentRecord, HostRecords
+from console.domain.secrets import blotted
 from console.domain.server_view import ServerView
 
 
@@ -34,32 +36,60 @@ class BenchTarget(msgspec.Struct, frozen=True, kw_only=True):
     """SGLang's own, which has httpx."""
 
     @property
+    def api_key(self) -> str | None:
+        """What its requests must carry."""
+        return self.profile.api_key if self.profile else None
+
+    @property
     def url(self) -> str:
         """Of completions."""
         return f"http://127.0.0.1:{self.port}/v1/completions"
 
 
 def find_target(views: Sequence[ServerView], records: HostRecords) -> BenchTarget:
-    """The router that is ready, else the single server. Raises NotRunning, also for half a pair."""
+    """The router, else the single server: of the deployment, where one runs.
+
+    Raises NotReady while one of its servers is on its way up, NotRunning when there is nothing to wait for.
+    """
     present = [view for view in views if view.is_present]
-    entries = sorted(present, key=lambda view: view.process.role not in ("router", "single"))
-    entry = next((view for view in entries if view.process.role == "router"), entries[0] if entries else None)
-    if entry is None:
-        raise NotRunning("no server runs on this host", next_step="launch a profile first")
-    if entry.process.role in ("prefill", "decode"):
+    own = [view for view in present if _is_launched(view, records)]
+    entry = _entry(own or present)
+    is_router = entry.process.role == "router"
+    workers = [view for view in own or present if view.process.role != "router"] if is_router else [entry]
+    _refuse_unready([*workers, entry])
+    return _target(entry, workers, records.deployment if own else None)
+
+
+def _is_launched(view: ServerView, records: HostRecords) -> bool:
+    """It is a server of the deployment; with sudo, one in the session of its run."""
+    process = view.process
+    runs = [run for run in records.of_deployment() if run.alive]
+    return any(process.key == run.process or process.sid == run.pid for run in runs)
+
+
+def _entry(views: Sequence[ServerView]) -> ServerView:
+    for role in ("router", "single"):
+        for view in views:
+            if view.process.role == role:
+                return view
+    if views:
         raise NotRunning("a pair without its router cannot be measured", next_step="restart the pair")
-    unready = [view for view in present if view.state != "ready"]
-    if unready or entry.process.port is None:
-        what = unready[0] if unready else entry
-        raise NotRunning(
-            f"{what.process.role} is not ready: {what.reason or what.state}", next_step="wait until it is"
-        )
-    return _target(entry, present, records)
+    raise NotRunning("no server runs on this host", next_step="launch a profile first")
 
 
-def _target(entry: ServerView, present: Sequence[ServerView], records: HostRecords) -> BenchTarget:
-    workers = [view for view in present if view.process.role != "router"]
-    deployment = records.deployment if any(run.alive for run in records.of_deployment()) else None
+def _refuse_unready(views: Sequence[ServerView]) -> None:
+    """What has failed comes first: waiting for the others would be in vain."""
+    for view in sorted(views, key=lambda view: view.state == "starting"):
+        role, why = view.process.role, view.reason or view.phase or view.state
+        if view.state in ("failed", "gone"):
+            raise NotRunning(f"{role} does not serve: {why}", next_step=view.next or "launch it anew")
+        if view.state == "starting" or view.process.port is None:
+            raise NotReady(f"{role} is not ready: {why}", next_step="wait until it is")
+
+
+def _target(
+    entry: ServerView, workers: Sequence[ServerView], deployment: DeploymentRecord | None
+) -> BenchTarget:
     profile = deployment.profile if deployment else None
     of = f" of {profile.name}" if profile else ""
     loads = [view.running + (view.queued or 0) for view in workers if view.running is not None]
@@ -80,7 +110,8 @@ def _target(entry: ServerView, present: Sequence[ServerView], records: HostRecor
 
 
 def settings_of(profile: Profile) -> dict[str, str]:
-    """Everything that a profile sets, flat: as `decode flag kv-cache-dtype` to `fp8_e4m3`."""
+    """Everything that a profile sets but secrets, flat: as `decode flag kv-cache-dtype` to `fp8_e4m3`."""
+    profile = blotted(profile)
     found = {"model": profile.model, "kind": profile.kind, "python": profile.python or "the host's own"}
     for server in profile.servers:
         found |= {
@@ -94,3 +125,8 @@ def settings_of(profile: Profile) -> dict[str, str]:
     if profile.router:
         found |= {f"router flag {flag}": str(value) for flag, value in profile.router.flags.items()}
     return found
+
+
+def drawn_seed() -> int:
+    """One that nobody has used yet, and short enough to be typed again."""
+    return secrets.randbelow(1_000_000_000)

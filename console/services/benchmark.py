@@ -24,7 +24,7 @@ from console.domain.errors import ConsoleError, ReadOnly, UsageError
 from console.domain.server_view import ServerView
 from console.services.bench_load import calibrate_on
 from console.services.bench_store import BenchStore
-from console.services.bench_target import BenchTarget, find_target
+from console.services.bench_target import BenchTarget, drawn_seed, find_target
 from console.services.measurement import Measurement
 from console.services.telemetry import HostWatch
 
@@ -135,6 +135,8 @@ def filled_in(ask: BenchAsk, target: BenchTarget) -> BenchAsk:
         concurrency=ask.concurrency or shape.concurrency,
         input_tokens=ask.input_tokens or shape.input_tokens,
         output_tokens=ask.output_tokens or shape.output_tokens,
+        # Another one each time: a second run must not find its prompts in the cache.
+        seed=drawn_seed() if ask.seed is None else ask.seed,
     )
     for concurrency in filled.concurrency or ():
         if not 1 <= concurrency <= MOST_CONCURRENCY:
@@ -158,6 +160,8 @@ class BenchmarkRun:
         self._host = host
         self._demo = demo
         self._stop = asyncio.Event()
+        self.under_way = False
+        """From the first event to the last."""
 
     def abort(self) -> str:
         """See BenchRun."""
@@ -166,11 +170,22 @@ class BenchmarkRun:
 
     async def events(self) -> AsyncGenerator[BenchEvent, None]:
         """See BenchRun."""
-        ask, series = self._plan.ask, secrets.token_hex(4)
+        self.under_way = True
+        try:
+            async with aclosing(self._measured()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.under_way = False
+
+    async def _measured(self) -> AsyncGenerator[BenchEvent, None]:
+        ask = self._plan.ask
+        series = ask.series or secrets.token_hex(4)
         wanted = [each for _ in range(ask.repeats) for each in ask.concurrency or ()]
         try:
             yield BenchPhase(text="finding out how many tokens the words of prompts are", of=len(wanted))
-            calibration = await calibrate_on(self._watch.client, self._target().port)
+            target = self._target()
+            calibration = await calibrate_on(self._watch.client, target.port, target.api_key)
             for number, concurrency in enumerate(wanted, 1):
                 if self._stop.is_set():
                     return
@@ -179,7 +194,7 @@ class BenchmarkRun:
                     async for event in events:
                         yield event
         except ConsoleError as error:
-            yield BenchStopped(reason=str(error), next=error.next_step or None)
+            yield BenchStopped(reason=error.sentence, next=error.next_step or None)
 
     def _target(self) -> BenchTarget:
         return find_target(self._watch.server_views(), self._watch.records)
@@ -192,8 +207,7 @@ class BenchmarkRun:
             self._target(),
             self._plan.ask,
             concurrency,
-            # Another seed each time: a second run must not find its prompts in the cache.
-            seed=self._plan.ask.seed + number + int(time.time()),
+            seed=(self._plan.ask.seed or 0) + number - 1,
             series=series,
             host=self._host,
             demo=self._demo,

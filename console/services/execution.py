@@ -252,6 +252,4 @@ def _cleaning(targets: tuple[Target, ...]) -> tuple[Step, Step]:
 
 
 def _words(failure: _Failure) -> str:
-    if isinstance(failure, Aborted):
-        return "aborted"
-    return failure.sentence if isinstance(failure, StepFailed) else str(failure)
+    return "aborted" if isinstance(failure, Aborted) else failure.sentence

@@ -29,6 +29,8 @@ STRIDE = 256
 MOST_PLACES = 4096
 REMEMBERED = 64
 """Bytes before the offset by which a file is known again."""
+NOTHING = HostSearch(pattern="(?!)")
+"""Fits no line: the answer tells how long the file is."""
 FILLER = bytes(1 << 20)
 """For what is left out of a long line: it is counted, never shown."""
 
@@ -177,7 +179,19 @@ class LogHistory:
                 elif isinstance(part, Reply):
                     raise ConsoleError("the line cannot be read", where=self._path, cause=part.error or "")
 
-    async def _read(self, link: AgentLink, file: FileId, **what: int) -> list[Page] | str:
+    async def last_lines(self, link: AgentLink) -> list[LogLine]:
+        """The end of the file, from at most 256 KiB of it and numbered from 1; none where it cannot be read.
+
+        Raises ConnectionLost.
+        """
+        size = 0
+        async with aclosing(self.search(link, NOTHING)) as found:
+            async for looked in found:
+                size = looked.size
+        parts = await self._read(link, before=size, limit=PAGE_BYTES) if size else ""
+        return [] if isinstance(parts, str) else lines_of(parts)
+
+    async def _read(self, link: AgentLink, file: FileId | None = None, **what: int) -> list[Page] | str:
         """The parts of a page, or why there is none."""
         parts: list[Page] = []
         async with aclosing(link.ask("read", **self._where(file), **what)) as answer:
@@ -198,12 +212,12 @@ class LogHistory:
             self._next = update.lines[-1].number + 1
 
 
-def lines_of(parts: Sequence[Page], following: int) -> list[LogLine]:
-    """The lines of a page, of which the next one after it has the number `following`."""
+def lines_of(parts: Sequence[Page], following: int | None = None) -> list[LogLine]:
+    """The lines of a page, numbered so that the next one after it is `following`; without it, from 1."""
     reader = LogReader()
     reads = [reader.feed(data, offset) for offset, data in without_gaps(parts)]
     lines = {line.number: line for read in (*reads, reader.end()) for line in (*read.lines, *read.revised)}
-    shift = following - 1 - len(lines)
+    shift = 0 if following is None else following - 1 - len(lines)
     return [
         line._replace(number=line.number + shift, head=None if line.head is None else line.head + shift)
         for line in lines.values()

@@ -53,6 +53,15 @@ class RouterStanding(msgspec.Struct, frozen=True):
     sentence: str = ""
 
 
+class LastWords(msgspec.Struct, frozen=True):
+    """Why a run has ended, by the end of its log."""
+
+    sentence: str
+    """The first cause; where none is known, the last line."""
+    next: str | None = None
+    """What to do about the cause."""
+
+
 class HostControl(Protocol):
     """One host under the hands of one console."""
 
@@ -115,6 +124,10 @@ class HostControl(Protocol):
 
     async def launch(self, run: str, deployment: str, profile: str, launch: Launch) -> RunRecord:
         """Start one process as the run with this id, unless it is there."""
+        ...
+
+    async def last_words(self, run: RunRecord) -> LastWords | None:
+        """What the log of a run that has ended says of why; None where it says nothing."""
         ...
 
     async def keep(self, record: DeploymentRecord | PlanRecord) -> None:

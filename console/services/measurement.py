@@ -23,7 +23,7 @@ from console.domain.bench.load import (
 )
 from console.domain.bench.prompts import Calibration, prompts
 from console.domain.bench.result import BenchResult, Client, Context
-from console.domain.errors import ConnectionLost, HostError
+from console.domain.errors import ConnectionLost, ConsoleError, HostError
 from console.domain.metrics import Reading, parse_reading
 from console.services.bench_load import load
 from console.services.bench_store import BenchStore
@@ -73,7 +73,10 @@ class Measurement:
         self._kept_at = 0.0
 
     async def events(self, stop: asyncio.Event, calibration: Calibration) -> AsyncGenerator[BenchEvent, None]:
-        """Everything until the result, which is the last event and kept. Raises HostError after it."""
+        """Everything until the result, which is the last event and kept. Raises HostError after it.
+
+        Raises ConsoleError before it where caches cannot be emptied.
+        """
         spec = self._spec(calibration)
         if self._ask.cache == "flushed":
             yield self._phase("emptying the prefix caches")
@@ -113,14 +116,20 @@ class Measurement:
             concurrency=concurrency,
             workers=workers_for(concurrency),
             total_limit_s=ask.total_limit_s,
+            api_key=self._target.api_key,
         )
 
     def _phase(self, text: str) -> BenchPhase:
         return BenchPhase(text=text, concurrency=self._concurrency)
 
     async def _flush(self) -> None:
-        for port in self._target.servers.values():
-            await self._watch.client.flush(port)
+        for name, port in self._target.servers.items():
+            if not await self._watch.client.flush(port):
+                raise ConsoleError(
+                    f"{name} has not emptied its prefix cache",
+                    cause="it does so only while it serves nobody",
+                    next_step="measure again when nobody is served, or with the cache `nonce`",
+                )
 
     async def _take(self, event: LoadEvent) -> LoadDone | None:
         match event:
@@ -217,7 +226,7 @@ def workers_for(concurrency: int) -> int:
 
 def _partial(done: LoadDone | None, lost: HostError | None) -> str | None:
     if lost is not None:
-        return str(lost)
+        return lost.sentence
     if done is None:
         return "the load generator ended without a word"
     return "stopped before all requests were answered" if done.stopped else None

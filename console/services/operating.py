@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from console.domain.errors import ConnectionLost, ProfileError, ReadOnly, UsageError
 from console.domain.launch import Launch, launches
 from console.domain.operating import LastResult, ProfileEntry
 from console.domain.plan import Plan
-from console.domain.preflight import Check
+from console.domain.plan_progress import PlanResult
+from console.domain.preflight import Check, in_short, refused
 from console.domain.profile import Profile
 from console.domain.resume import where_it_stands
 from console.domain.run_record import Process
@@ -130,6 +131,12 @@ class HostOperator:
     async def check(self, plan: Plan) -> tuple[Check, ...]:
         """See Operator."""
         return await self._control.preflight(plan)
+
+    async def note_refusal(self, plan: Plan, checks: Sequence[Check]) -> None:
+        """Write down that a plan was not begun, for its preflight refused it."""
+        action = await self._journal.begin(self._host, plan, self._control.by)
+        said = f"{in_short(refused(checks)).rstrip('.')}; nothing was changed"
+        await self._journal.end(action, PlanResult(state="failed", sentence=said))
 
     def execute(self, plan: Plan, consent: Collection[Process] = ()) -> RecordedExecution:
         """See Operator."""

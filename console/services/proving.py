@@ -11,7 +11,7 @@ import msgspec
 
 from console.domain.counter_moves import Counted
 from console.domain.metrics import Reading, parse_reading, parse_router_reading
-from console.domain.profile import Profile, RouterSpec, server_flags
+from console.domain.profile import Profile, RouterSpec
 from console.domain.proof import Answer, Judgement, Look, RouterLook, hindrance, judge, sent_by_role
 from console.domain.run_record import Proof
 from console.remote.sglang import MetricsPage, Readiness, SglangClient
@@ -47,7 +47,7 @@ async def prove(
     if reason := hindrance(before, profile):
         return Proof(passed=False, at=wall(), sentence=reason)
     answer = await client.complete(
-        _entry_port(profile), _prompt(page), NEW_TOKENS, end - look_s - clock(), _api_key(profile)
+        _entry_port(profile), _prompt(page), NEW_TOKENS, end - look_s - clock(), profile.api_key
     )
     end = min(end, clock() + SETTLE_S)
     while True:
@@ -71,12 +71,6 @@ def _proof(judgement: Judgement, answer: Answer, at: float) -> Proof:
 
 def _entry_port(profile: Profile) -> int:
     return profile.router.port if profile.router else profile.servers[0].port
-
-
-def _api_key(profile: Profile) -> str | None:
-    flags = profile.router.flags if profile.router else server_flags(profile, profile.servers[0])
-    key = flags.get("api-key")
-    return key if isinstance(key, str) else None
 
 
 def _prompt(page: int) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from console.domain.gpu import Sample
 from console.domain.host_view import Connection, HostView
 from console.remote.agent_link import AgentLink
+from console.services.readonly import ReadonlySwitch
 from console.services.session import LinkDown, LinkUp
 
 
@@ -39,8 +40,7 @@ class Standing:
         self.utc_offset_s: float | None = None
         self.skew_s: float | None = None
         """The host's clock minus ours; half of the way there and back is taken off."""
-        self.kept_readonly = False
-        """The user's own switch."""
+        self.readonly = ReadonlySwitch()
 
     @property
     def is_up(self) -> bool:
@@ -50,6 +50,7 @@ class Standing:
     def came_up(self, up: LinkUp) -> None:
         """The agent has said hello."""
         self.link = up.link
+        self.readonly.came_up(up.link)
         self._address = up.host.address
         self.utc_offset_s = up.link.hello.utc_offset_s
         self._change("up", None)
@@ -72,7 +73,7 @@ class Standing:
         return HostView(
             name=self._identity.name,
             demo=self._identity.demo,
-            readonly=self._identity.readonly or self.kept_readonly,
+            readonly=self._identity.readonly or self.readonly.is_on,
             protected=self._identity.protected,
             address=self._address,
             connection=self._connection,

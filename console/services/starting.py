@@ -67,7 +67,7 @@ async def refuse_ended(control: HostControl, run: RunRecord) -> None:
     end_at = control.now() + LAST_WORDS_S
     while control.now() < end_at and _may_still_tell(control.view(run)):
         await control.sleep(POLL_S)
-    raise _end_of(control, run)
+    raise await _end_of(control, run)
 
 
 def _may_still_tell(view: ServerView | None) -> bool:
@@ -81,12 +81,14 @@ def _has_ended(control: HostControl, run: RunRecord) -> bool:
     return failed or (record is not None and not record.alive)
 
 
-def _end_of(control: HostControl, run: RunRecord) -> StepFailed:
+async def _end_of(control: HostControl, run: RunRecord) -> StepFailed:
     view, record = control.view(run), _record_of(control, run)
     if view is not None and view.state in ("failed", "gone"):
         return StepFailed(f"{run.name} failed: {view.reason or 'its process has ended'}", view.next)
     how = "" if record is None or record.exit_code is None else f" with {_exit_words(record.exit_code)}"
-    return StepFailed(f"{run.name} ended{how}", f"read its log: {run.log}")
+    words = await control.last_words(run)
+    why = "" if words is None else f": {words.sentence}"
+    return StepFailed(f"{run.name} ended{how}{why}", (words and words.next) or f"read its log: {run.log}")
 
 
 def _record_of(control: HostControl, run: RunRecord) -> RunRecord | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from console.domain.plan import GONE_S, Plan, Step
-from console.domain.preflight import Check, refused
+from console.domain.preflight import Check, in_short, refused
 from console.domain.run_record import Verification
 from console.services import starting
 from console.services.deployment_keeping import DeploymentKeeping
@@ -54,8 +54,7 @@ class StepWork:
     async def _preflight(self) -> AsyncGenerator[str, None]:
         self.checks = await self._control.preflight(self._plan)
         if found := refused(self.checks):
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise StepFailed(found[0].told + more, found[0].next)
+            raise StepFailed(in_short(found), found[0].next)
         warnings = sum(check.outcome == "warning" for check in self.checks)
         told = f", {warnings} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
         yield f"{len(self.checks)} checks{told}"

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-from console.domain.errors import ConnectionLost, HostError
+from console.domain.errors import ConnectionLost
 from console.domain.gpu import Sample
 from console.domain.logclass import LinePattern
 from console.domain.observation import Ended, Servers, Update
@@ -20,7 +20,8 @@ from console.remote.sglang import SglangClient
 from console.remote.tunnel import HostTransport
 from console.services.log_questions import LogQuestions
 from console.services.logs import FIRST_LINES
-from console.services.metrics import Probe, no_figures
+from console.services.metrics import no_figures
+from console.services.probes import Probes
 from console.services.rates import throughput
 from console.services.runs import Run, Runs
 from console.services.session import Event, LinkDown, LinkUp, OpenHost, session
@@ -49,7 +50,7 @@ class HostWatch:
         self._standing = Standing(identity, options.interval)
         self._events = session(open_host, options, python)
         self._runs = Runs(log_lines, patterns)
-        self._probes: dict[str, asyncio.Task[None]] = {}
+        self._probes = Probes(self._note_change)
         self._queue: asyncio.Queue[Update] = asyncio.Queue(WAITING_UPDATES)
         self._client: SglangClient | None = None
         self._looked = False
@@ -59,7 +60,6 @@ class HostWatch:
         self._records = HostRecords()
         self._pulse = asyncio.Event()
         self._sample: Sample | None = None
-        self._told: set[asyncio.Task[None]] = set()
 
     @property
     def link(self) -> AgentLink:
@@ -96,14 +96,7 @@ class HostWatch:
 
     def set_readonly(self, on: bool) -> None:
         """Have the agent refuse every change, this one and those after a reconnect; or take that back."""
-        self._standing.kept_readonly = on
-        self._tell_readonly()
-
-    def _tell_readonly(self) -> None:
-        if self._standing.link is not None:
-            task = self._task(_told(self._standing.link, self._standing.kept_readonly))
-            self._told.add(task)
-            task.add_done_callback(self._told.discard)
+        self._standing.readonly.turn(on, self._standing.link)
 
     async def change(self, limit_s: float) -> None:
         """Wait until something about the servers or records has changed, `limit_s` seconds at most."""
@@ -123,8 +116,8 @@ class HostWatch:
                 if isinstance(update, Ended):
                     return
         finally:
-            self._stop_probes()
-            await _cancel([*tasks, *self._probes.values()])
+            self._probes.stop()
+            await _cancel(tasks)
             await self._events.aclose()
 
     async def _next(self, tasks: list[asyncio.Task[None]]) -> Update:
@@ -175,8 +168,6 @@ class HostWatch:
         self._standing.came_up(up)
         self._client = SglangClient(HostTransport(up.host))
         self._runs.booted(up.link.hello.boot_id)
-        if self._standing.kept_readonly:
-            self._tell_readonly()
         for run in self._runs:
             await self._follow_log(run)
         await self._queue.put(self._standing.view())
@@ -184,7 +175,7 @@ class HostWatch:
     async def _take_down(self, down: LinkDown) -> None:
         self._standing.went_down(down)
         self._client = None
-        self._stop_probes()
+        self._probes.stop()
         for run in self._runs:
             run.figures = no_figures(run.figures)
         await self._queue.put(self._standing.view())
@@ -206,7 +197,8 @@ class HostWatch:
             await self._follow_log(run)
         self._looked, self._look_note = True, found.note
         self._pulse.set()
-        self._start_probes()
+        if self._client is not None:
+            self._probes.ask(self._client, self._runs.alive())
         await self._put_servers()
 
     async def _take_log(self, chunk: LogBytes) -> None:
@@ -237,26 +229,8 @@ class HostWatch:
             await self._standing.link.send("tail", **order)
 
     async def _forget(self, run: Run) -> None:
-        probe = self._probes.pop(run.log.tail, None)
-        if probe is not None:
-            await _cancel([probe])
         if self._standing.link is not None:
             await self._standing.link.send("untail", tail=run.log.tail)
-
-    def _start_probes(self) -> None:
-        alive = {run.log.tail: run for run in self._runs.alive()}
-        for tail in self._probes.keys() - alive.keys():
-            self._probes.pop(tail).cancel()
-        if self._client is None:
-            return
-        for tail in alive.keys() - self._probes.keys():
-            probe = Probe(self._client, alive[tail], self._note_change)
-            self._probes[tail] = self._task(probe.watch())
-
-    def _stop_probes(self) -> None:
-        for probe in self._probes.values():
-            probe.cancel()
-        self._probes.clear()
 
     def _note_change(self) -> None:
         self._servers_changed = True
@@ -292,11 +266,6 @@ class HostWatch:
             await asyncio.sleep(RATE_S)
             if self._looked:
                 await self._queue.put(throughput(list(self._runs), time.monotonic()))
-
-
-async def _told(link: AgentLink, readonly: bool) -> None:
-    with contextlib.suppress(HostError):
-        await link.obey("readonly", on=readonly)
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:

@@ -27,7 +27,8 @@ from console.domain.run_record import (
     Verification,
 )
 from console.domain.server_view import ServerView
-from console.services.host_control import RouterStanding, Signal, Signalled
+from console.services.host_control import LastWords, RouterStanding, Signal, Signalled
+from console.services.last_words import last_words
 from console.services.proving import prove
 from console.services.telemetry import HostWatch
 from console.services.verifying import Sources, verify
@@ -187,6 +188,10 @@ class WatchedHost:
             "sudo": launch.sudo,
         }
         return await self._watch.link.value(RunRecord, "launch", run=asked)
+
+    async def last_words(self, run: RunRecord) -> LastWords | None:
+        """See HostControl."""
+        return await last_words(self._watch.link, run)
 
     async def keep(self, record: DeploymentRecord | PlanRecord) -> None:
         """See HostControl."""

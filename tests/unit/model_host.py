@@ -30,7 +30,7 @@ from console.domain.run_record import (
 )
 from console.domain.server import LogPlace, Role, ServerProcess
 from console.domain.server_view import ServerState, ServerView
-from console.services.host_control import RouterStanding, Signal, Signalled
+from console.services.host_control import LastWords, RouterStanding, Signal, Signalled
 
 START_S = 20.0
 STOP_S = 3.0
@@ -329,6 +329,10 @@ class ModelControl:
         )
         host.records[run] = record
         return record
+
+    async def last_words(self, run: RunRecord) -> LastWords | None:
+        await self._order()
+        return None
 
     async def keep(self, record: DeploymentRecord | PlanRecord) -> None:
         await self._order(changes=True)

@@ -660,7 +660,8 @@ def test_an_ab_as_json_ends_with_one_object(monkeypatch: pytest.MonkeyPatch) -> 
     ("end", "code"),
     [
         (END, 0),
-        (changed(END, obstacles=("a result of A is partial",)), 0),
+        (changed(END, obstacles=("a result of A is partial",)), 1),
+        (changed(END, runs_again=False, next="see status"), 1),
         (
             changed(END, stopped="pd-mtp did not start", comparisons={}, runs_again=False, next="see status"),
             1,

@@ -12,6 +12,7 @@ import pytest
 from console.domain.errors import ConnectionLost, NotRunning, ProfileError, ReadOnly, UsageError
 from console.domain.host_facts import Group, HostFacts, ProcessFact, PythonFact
 from console.domain.plan_progress import PlanResult
+from console.domain.preflight.check import refusal, warning
 from console.domain.profile import Profile
 from console.domain.run_record import HostRecords, RunRecord
 from console.domain.server import LogPlace, ServerProcess
@@ -239,6 +240,23 @@ class TestExecute:
             operator.execute(plan, [(52010, 8)])
         assert operator.execute(plan, [(52010, 7)]).title == "switch to pd-ll"
 
+    async def test_what_a_preflight_refused_is_in_the_journal(self, make: Make, journal: Journal) -> None:
+        operator = make(running())
+        plan = await operator.switch_plan("pd-simple")
+        checks = [
+            warning("memory", "is scarce"),
+            refusal("GPU 4", "GPU 4 is held by pid 7", "end it"),
+            refusal("port 8000", "is held by pid 8", "end it"),
+        ]
+        await operator.note_refusal(plan, checks)
+        (entry,) = await journal.entries("gpu-box")
+        assert (entry.state, entry.profile, entry.by) == ("failed", "pd-simple", "ops@laptop")
+        assert entry.sentence == "GPU 4 is held by pid 7 (and 1 more); nothing was changed"
+        assert entry.verified is False
+        await operator.refresh()
+        (last,) = [entry.last for entry in operator.profiles() if entry.last]
+        assert last.sentence == f"failed: {entry.sentence}"
+
     async def test_nothing_is_begun_where_it_is_refused(self, make: Make) -> None:
         operator = make(running(), readonly="config.toml says so of gpu-box")
         plan = await operator.stop_plan()
@@ -305,6 +323,26 @@ class TestRecorded:
         result = await result_of(execution)
         assert (result.state, result.sentence) == ("aborted", "aborted; nothing was changed")
         assert not host.processes
+
+    async def test_a_host_that_stays_away_leaves_nothing_running_in_the_journal(
+        self, journal: Journal
+    ) -> None:
+        class Away(ModelControl):
+            async def reconnected(self) -> None:
+                raise ConnectionLost("the host has not come back")
+
+        host = ModelHost()
+        plan = plan_to(host, MODEL_PAIR)
+        host.faults[12] = ModelHost.lose_connection
+        execution = RecordedExecution(
+            lambda fallback: PlanExecution(Away(host), plan), plan, journal, "gpu-box", "ops@laptop"
+        )
+        with pytest.raises(ConnectionLost):
+            await result_of(execution)
+        (entry,) = await journal.entries("gpu-box")
+        assert (entry.state, entry.sentence) == ("failed", "broke off: the host has not come back")
+        assert entry.ended_at is not None
+        assert not execution.under_way
 
     async def test_one_that_breaks_off_is_told_of(self, journal: Journal) -> None:
         host = ModelHost()

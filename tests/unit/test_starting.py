@@ -12,7 +12,7 @@ from console.domain.plan import Step
 from console.domain.profile import Limits
 from console.domain.run_record import HostRecords, RunRecord
 from console.domain.server_view import ServerView
-from console.services.host_control import RouterStanding
+from console.services.host_control import LastWords, RouterStanding
 from console.services.starting import LAST_WORDS_S, UNSEEN_S, pause_after_prefill, wait_ready, wait_router
 from console.services.step_failure import StepFailed
 from tests.unit.deployed import DECODE_RUN, PREFILL_RUN, ROUTER_RUN, view
@@ -43,6 +43,7 @@ class ScriptedControl(ModelControl):
         self.courses = courses
         self.ends: dict[str, tuple[float, int | None]] = {}
         self.standings: list[RouterStanding] = []
+        self.words: LastWords | None = None
         self._begun = self.now()
 
     @property
@@ -62,6 +63,9 @@ class ScriptedControl(ModelControl):
         if self.passed < at:
             return run
         return msgspec.structs.replace(run, alive=False, exit_code=code)
+
+    async def last_words(self, run: RunRecord) -> LastWords | None:
+        return self.words
 
     async def router(self, port: int) -> RouterStanding:
         assert port == ROUTER_RUN.port
@@ -115,6 +119,24 @@ class TestWaitReady:
         assert failed.sentence == f"decode ended{how}"
         assert failed.next_step == "read its log: /runs/decode.log"
         assert 20 + LAST_WORDS_S <= control.passed < 21 + LAST_WORDS_S
+
+    @pytest.mark.parametrize(
+        ("words", "said", "next_step"),
+        [
+            (LastWords("it lacks a package", "install it"), "it lacks a package", "install it"),
+            (LastWords("No module named sglang"), "No module named sglang", "read its log: /runs/decode.log"),
+        ],
+    )
+    async def test_one_that_ended_before_it_was_seen_is_told_by_its_log(
+        self, words: LastWords, said: str, next_step: str
+    ) -> None:
+        control = ScriptedControl(prefill=[(0, READY)])
+        control.ends["decode"] = (0.3, 1)
+        control.words = words
+        failed = await failure(wait_ready(control, PAIR, LIMITS))
+        assert failed.sentence == f"decode ended with exit code 1: {said}"
+        assert failed.next_step == next_step
+        assert control.passed < 1
 
     async def test_one_that_is_gone_without_a_reason(self) -> None:
         gone = {"state": "gone", "phase": "gone"}

@@ -24,7 +24,10 @@ class BenchAsk(msgspec.Struct, frozen=True, kw_only=True):
     """Requests at each concurrency. Default: see prompts_for()."""
     repeats: int = 1
     cache: Cache = "nonce"
-    seed: int = 42
+    seed: int | None = None
+    """Of the first measurement's prompts; the next have the next. None: one is drawn, for new prompts."""
+    series: str = ""
+    """Id that the results get in common; empty: a new one."""
     total_limit_s: float | None = None
     label: str = ""
 

@@ -20,12 +20,18 @@ from .machine import check_machine
 from .paths import check_paths, paths_of
 from .software import check_flags, check_python
 
-__all__ = ["Check", "Outcome", "judge", "paths_of", "refused"]
+__all__ = ["Check", "Outcome", "in_short", "judge", "paths_of", "refused"]
 
 
 def refused(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Those that forbid the plan."""
     return tuple(check for check in checks if check.outcome == "refused")
+
+
+def in_short(refusals: Sequence[Check]) -> str:
+    """The first of those that forbid the plan, and how many more there are."""
+    more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+    return refusals[0].told + more
 
 
 def judge(
