@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -19,7 +19,7 @@ from console.cli.bencher import measuring
 from console.cli.carrying_out import aborted_by_signals
 from console.cli.consent import consent
 from console.cli.narrator import Narrator, say
-from console.cli.plan_text import check_lines
+from console.cli.plan_text import check_lines, plan_lines
 from console.cli.target import Given, choose
 from console.cli.wish import Wish
 from console.domain.bench.ab import (
@@ -52,7 +52,7 @@ async def _compare(given: Given, profile_a: str, profile_b: str, ask: BenchAsk, 
         plans = {name: await operator.switch_plan(name) for name in dict.fromkeys((profile_a, profile_b))}
         looked = {name: await operator.check(plan) for name, plan in plans.items()}
         checks = [check for found in looked.values() for check in found]
-        for line in [*_told(target.name, profile_a, profile_b, ask), *check_lines(_once(checks))]:
+        for line in [*_told(target.name, plans, ask), *check_lines(_once(checks))]:
             say(line)
         if (why := operator.refusal()) is not None:
             raise ReadOnly(why)
@@ -65,13 +65,17 @@ async def _compare(given: Given, profile_a: str, profile_b: str, ask: BenchAsk, 
         first = plans[profile_a]
         agreed = await consent(target, msgspec.structs.replace(first, verb="switch"), wish)
         run = ABRun(bencher, operator, profile_a, profile_b, ask, ask.repeats, agreed)
-        return await _carried_out(run, as_json=wish.as_json)
+        return await _carried_out(operator.recorded(run), as_json=wish.as_json)
 
 
-def _told(host: str, profile_a: str, profile_b: str, ask: BenchAsk) -> Iterator[str]:
-    yield f"{host}: measure A = {profile_a} against B = {profile_b}"
+def _told(host: str, plans: Mapping[str, Plan], ask: BenchAsk) -> Iterator[str]:
+    """The switches as they would be done now; what the next one ends is what this one has launched."""
+    names = list(plans)
+    yield f"{host}: measure A = {names[0]} against B = {names[-1]}"
     yield f"  in the order {' '.join(order(ask.repeats))}: up to {switches(ask.repeats) + 1} switches"
     yield "  each switch ends what runs, for everybody who uses it; at the end runs what runs now"
+    for plan in plans.values():
+        yield from plan_lines(host, plan)
 
 
 def _once(checks: Sequence[Check]) -> list[Check]:
@@ -91,12 +95,7 @@ async def _carried_out(run: Experiment, *, as_json: bool) -> int:
     if aborted.is_set():
         return INTERRUPTED
     end = teller.end
-    return DONE if end is not None and _is_answered(end) else FAILED
-
-
-def _is_answered(end: ABResult) -> bool:
-    """Both sides were measured, can be compared, and what ran before runs again."""
-    return end.stopped is None and bool(end.comparisons) and not end.obstacles and end.runs_again
+    return DONE if end is not None and end.answered else FAILED
 
 
 class _Teller:
@@ -172,7 +171,7 @@ def ab_lines(result: ABResult) -> Iterator[str]:
 def _now_runs(result: ABResult) -> str:
     if result.before is None:
         return "no profile of the console's ran before" + (", and none runs now" if result.runs_again else "")
-    return f"{result.before} ran before, and {'runs again' if result.runs_again else 'DOES NOT RUN NOW'}"
+    return f"what ran before, {result.before}, {'runs again' if result.runs_again else 'DOES NOT RUN NOW'}"
 
 
 def _sentence(text: str) -> str:

@@ -16,6 +16,7 @@ from console.settings import shipped_folder
 
 if TYPE_CHECKING:
     from console.cli.target import Target, TargetWatch
+    from console.domain.bench.ab import Experiment
     from console.domain.operating import Execution, ProfileEntry
     from console.domain.plan import Plan
     from console.domain.preflight import Check
@@ -98,6 +99,10 @@ class TargetOperator:
     async def note_refusal(self, plan: Plan, checks: Sequence[Check]) -> None:
         """See HostOperator."""
         await self._made().note_refusal(plan, checks)
+
+    def recorded(self, experiment: Experiment) -> Experiment:
+        """See HostOperator."""
+        return self._made().recorded(experiment)
 
     def execute(self, plan: Plan, consent: Collection[Process] = ()) -> Execution:
         """See Operator."""

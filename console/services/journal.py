@@ -90,6 +90,10 @@ class Journal:
         await self._write(lambda: self._file.end_action(entry, profile))
         await self.mark(entry.host, _end_word(entry), "result")
 
+    async def note(self, entry: JournalEntry) -> None:
+        """Write an action that has no plan of its own, when it begins and again when it has ended."""
+        await self._write(lambda: self._file.end_action(entry, None))
+
     async def mark(self, host: str, text: str, kind: MarkKind = "note") -> None:
         """Leave a mark at this moment."""
         mark = Mark(at=self._clock(), text=text, kind=kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 
+from console.domain.bench.ab import Experiment
 from console.domain.errors import ConnectionLost, ProfileError, ReadOnly, UsageError
 from console.domain.launch import Launch, launches
 from console.domain.operating import LastResult, ProfileEntry
@@ -19,6 +20,7 @@ from console.profiles.draft import nearest
 from console.services.execution import PlanExecution
 from console.services.journal import Journal
 from console.services.planning import Planning
+from console.services.recorded_ab import RecordedAB
 from console.services.recorded_execution import RecordedExecution
 from console.services.telemetry import HostWatch
 from console.services.watched_host import WatchedHost, locked
@@ -137,6 +139,10 @@ class HostOperator:
         action = await self._journal.begin(self._host, plan, self._control.by)
         said = f"{in_short(refused(checks)).rstrip('.')}; nothing was changed"
         await self._journal.end(action, PlanResult(state="failed", sentence=said))
+
+    def recorded(self, experiment: Experiment) -> Experiment:
+        """The same, written down."""
+        return RecordedAB(experiment, self._journal, self._host, self._control.by)
 
     def execute(self, plan: Plan, consent: Collection[Process] = ()) -> RecordedExecution:
         """See Operator."""

@@ -21,18 +21,28 @@ from console.cli.bench_chart import chart_lines
 from console.cli.bench_narrator import BenchNarrator
 from console.cli.bench_report import list_lines, result_lines
 from console.cli.main import cli
-from console.domain.bench.ab import ABEvent, ABResult, ABSwitch, order, settings_sentence, switches
+from console.domain.bench.ab import (
+    ABEvent,
+    ABResult,
+    ABSwitch,
+    Experiment,
+    order,
+    settings_sentence,
+    switches,
+)
 from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, BenchPlan, BenchStopped
 from console.domain.bench.comparison import compare
 from console.domain.bench.load import LoadSecond
 from console.domain.bench.result import BenchResult
-from console.domain.errors import ConnectionLost, ConsoleError, NotRunning, ReadOnly
+from console.domain.errors import ConnectionLost, ConsoleError, NotReady, NotRunning, ReadOnly
 from console.domain.operating import ProfileEntry
 from console.domain.plan import Plan, Step
 from console.domain.plan_progress import PlanResult, StepEvent
 from console.domain.profile import BenchShape
 from console.domain.secrets import BLOT
 from console.services.bench_store import BenchStore
+from console.services.journal import Journal
+from console.services.recorded_ab import RecordedAB
 from tests.unit.deployed import PAIR
 from tests.unit.kept_results import NOON, bench_result, changed
 
@@ -393,6 +403,10 @@ class FakeHost:
     async def check(self, plan: Plan) -> tuple[()]:
         return ()
 
+    def recorded(self, experiment: Experiment) -> RecordedAB:
+        self.journal = Journal()
+        return RecordedAB(experiment, self.journal, "ct200", "me@desk")
+
 
 def plan_to(profile: str) -> Plan:
     step = Step(kind="launch", title=f"launch {profile}", waits_for="processes", limit_s=10.0)
@@ -477,7 +491,7 @@ def test_nothing_ready_and_a_read_only_host(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_server_on_its_way_up_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     host = use(monkeypatch, FakeHost(RESULT))
-    starting = NotRunning("decode is not ready: loading weights")
+    starting = NotReady("decode is not ready: loading weights")
     host.not_ready = [starting]
     done = measured()
     assert done.exit_code == 0
@@ -640,12 +654,12 @@ def test_an_ab_ends_with_the_comparison_and_what_it_may_be_put_down_to(
     assert asks[2:4] == ["pd-ll", "pd-mtp"]
     assert (asks[4].concurrency, asks[5]) == ((16,), 3)
     assert "in the order A B B A A B: up to 5 switches" in done.stderr
-    for part in ("1/4 B: ", "1. launch pd-mtp", "pd-mtp is up"):
+    for part in ("1. launch pd-ll (10 s at most)", "1/4 B: ", "1. launch pd-mtp", "pd-mtp is up"):
         assert part in done.stderr
     assert "A 0/3, C=16" in done.stdout
     assert "faster" in done.stdout
     assert "3 settings differ: the effect can't be given to one of them." in done.stdout
-    assert done.stdout.rstrip().endswith("Pd-ll ran before, and runs again.")
+    assert done.stdout.rstrip().endswith("What ran before, pd-ll, runs again.")
 
 
 def test_an_ab_as_json_ends_with_one_object(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from console.domain.plan import Plan
 from console.domain.plan_progress import PlanEvent
 
 from .benching import BenchEvent
-from .comparison import Comparison
+from .comparison import Comparison, in_words
 from .result import BenchResult
 
 Side = Literal["A", "B"]
@@ -51,6 +51,11 @@ class ABResult(msgspec.Struct, frozen=True, kw_only=True):
     """Why it ended before its time."""
     next: str | None = None
 
+    @property
+    def answered(self) -> bool:
+        """Both sides were measured, can be compared, and what ran before runs again."""
+        return self.stopped is None and bool(self.comparisons) and not self.obstacles and self.runs_again
+
 
 ABEvent = ABSwitch | PlanEvent | BenchEvent | ABResult
 
@@ -86,3 +91,14 @@ def settings_sentence(settings: int) -> str:
     if settings == 1:
         return "1 setting differs: the effect is its"
     return f"{settings} settings differ: the effect can't be given to one of them"
+
+
+def in_short(result: ABResult) -> str:
+    """What came of it: of each concurrency what its first metric, the output throughput, says."""
+    sides = f"A = {result.profile_a}, B = {result.profile_b}"
+    if result.stopped is not None:
+        return f"{sides}; ended before its time: {result.stopped}"
+    if result.obstacles:
+        return f"{sides}; not comparable: {result.obstacles[0]}"
+    said = [f"C={each}: {in_words(found[0])}" for each, found in result.comparisons.items() if found]
+    return "; ".join([sides, *(said or ["nothing to compare"]), settings_sentence(result.settings)])
