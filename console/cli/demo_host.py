@@ -59,7 +59,9 @@ class DemoProcess:
         assert child.stdout is not None
         assert child.stderr is not None
         try:
-            line = await asyncio.wait_for(child.stdout.readline(), START_LIMIT_S)
+            # Not wait_for: before Python 3.12 it swallows a cancellation that comes with the line.
+            async with asyncio.timeout(START_LIMIT_S):
+                line = await child.stdout.readline()
             return msgspec.json.decode(line, type=Doors)
         except (TimeoutError, msgspec.DecodeError) as error:
             if child.returncode is None:

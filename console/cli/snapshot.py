@@ -73,7 +73,9 @@ async def snapshot(target: Target) -> Snapshot:
         while deadline is None or time.monotonic() < deadline:
             left = None if deadline is None else deadline - time.monotonic()
             try:
-                update = await asyncio.wait_for(anext(updates), left)
+                # Not wait_for: Python 3.11's takes a Ctrl-C that comes with an update for nothing.
+                async with asyncio.timeout(left):
+                    update = await anext(updates)
             except TimeoutError:
                 break
             if isinstance(update, Ended):

@@ -103,7 +103,8 @@ async def _end(child: asyncio.subprocess.Process, patience_s: float) -> None:
     if child.stdin:
         child.stdin.close()
     with suppress(TimeoutError):
-        await asyncio.wait_for(child.wait(), patience_s)
+        async with asyncio.timeout(patience_s):
+            await child.wait()
     if child.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -196,9 +196,9 @@ class AgentLink:
     async def close(self) -> None:
         """End the agent: its stdin ends, and so does it."""
         self._beats.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._beats
         self._channel.close()
+        # Awaited as such, its cancellation could not be told from one of whoever closes.
+        await asyncio.wait({self._beats})
 
     async def _beat(self) -> None:
         with contextlib.suppress(ConnectionLost):

@@ -271,6 +271,5 @@ class HostWatch:
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
-    for task in tasks:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    # Awaited one by one, their cancellation could not be told from one of whoever waits here.
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -12,7 +12,8 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -23,6 +24,19 @@ _SEQUENCE = re.compile(
     rb"|\x1b[\]PX^_](?:[^\x07\x1b]|\x1b[^\\])*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC
     rb"|\x1b[ -~]"
 )
+
+
+@contextmanager
+def _heard_interrupts() -> Iterator[None]:
+    """What is started meanwhile hears Ctrl-C, as from a terminal.
+
+    A script's shell has what it puts in the background ignore SIGINT, and such tests would pass that on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class RawTerminal:
@@ -44,9 +58,10 @@ class RawTerminal:
     def __enter__(self) -> RawTerminal:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, self._size)
-        self._process = subprocess.Popen(
-            self._command, stdin=theirs, stdout=theirs, stderr=theirs, env=self._environment
-        )
+        with _heard_interrupts():
+            self._process = subprocess.Popen(
+                self._command, stdin=theirs, stdout=theirs, stderr=theirs, env=self._environment
+            )
         os.close(theirs)
         return self
 

@@ -146,3 +146,15 @@ def test_every_part_of_a_search_becomes_its_value() -> None:
     last = {"kind": "matches", "id": 9, "more": False, "complete": True, "note": None}
     (frame,) = FrameBuffer().feed(agent_frames.encode(last | found))
     assert frame == Matches(9, False, (Match(1, 2, "x"),), 3, 4, 5, True)
+
+
+async def test_who_closes_a_link_can_be_cancelled(talk: Talk) -> None:
+    """A watch that is ended while a lost connection is closed would otherwise connect again, for ever."""
+    await talk.channel.told("beat")
+    closing = asyncio.create_task(talk.link.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait({closing})
+    assert closing.cancelled()
+    with pytest.raises(ConnectionLost, match="the agent ended"):
+        await talk.passing

@@ -127,7 +127,9 @@ class Login(asyncssh.SSHClient):
             known_hosts=tuple(map(_importable, (trust.trusted, trust.authorities, trust.revoked))),
             x509_trusted_certs=None,
             agent_forwarding=False,
-            connect_timeout=limit_s,
+            # SshHost sets the limit; asyncssh's wait_for would, before Python 3.12, swallow a cancellation
+            # that comes with the end of the login.
+            connect_timeout=None,
             login_timeout=limit_s,
             keepalive_interval=keepalive.interval_s,
             keepalive_count_max=keepalive.count,
