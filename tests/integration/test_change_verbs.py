@@ -444,7 +444,7 @@ def test_the_journal_tells_it_all(box: Box) -> None:
     )  # fmt: skip
     entries = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(entry["verb"], entry["profile"], entry["state"]) for entry in reversed(entries)] == [
-        # Refused by its preflight twice; what was asked with --dry-run, read-only or unconfirmed is none of it.
+        # Refused by its preflight twice; what was only looked at, or not confirmed, is none of it.
         *(("switch", "slip", "failed"), ("switch", "slip", "failed")),
         ("switch", "fast", "done"),
         ("restart", "fast", "done"),

@@ -3,9 +3,12 @@
     python tests/perf/load_client.py [--seconds 3]
 
 First, CPU ms per 1,000 tokens at 16 streams and 5,000 tokens a second (one a chunk), start-up left out: each
-client runs a short and a long load, and the difference counts, of all its processes. Then the highest rate at
-which the lag of the generator stays under 1 ms at p95, with one worker and with two. The server takes a core
-of its own: on fewer than four, or where others work, the ceiling is that of the machine.
+client runs a short and a long load, and the difference counts, of all its processes. sglang's own client is
+among them where the real stack is built (DSV4_REALSTACK); what it works out at its end is in its cost.
+
+Then the highest rate at which the lag of the generator stays under 1 ms at p95, with one worker and with two.
+The server takes a core of its own: on fewer than four, or where others work, the ceiling is that of the
+machine.
 """
 
 from __future__ import annotations
@@ -17,16 +20,21 @@ import resource
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
 from console.agent.loads import LAST, LoadChild  # noqa: E402 # the path comes first
+from tests.realstack.stack import HOME as REALSTACK  # noqa: E402
+from tests.realstack.two_clients import Shape as TheirShape  # noqa: E402
+from tests.realstack.two_clients import sglangs_client  # noqa: E402
 from tests.unit.streaming_server import StreamingServer, paced  # noqa: E402
 
 STREAMS = 16
@@ -87,10 +95,19 @@ def generator(workers: int, shape: Shape) -> None:
     load(shape, workers)
 
 
+def sglang(shape: Shape) -> None:
+    """sglang's own client, in its own environment."""
+    load = TheirShape(7, shape.tokens, shape.streams, shape.streams)
+    with tempfile.TemporaryDirectory() as folder:
+        done = sglangs_client(shape.prompts(), load, urlsplit(shape.url).port or 0, Path(folder))
+    assert done["completed"] == shape.streams, done
+
+
 CLIENTS: dict[str, Client] = {
     "plain httpx, aiter_lines": plain_httpx,
     "load generator, 1 worker": partial(generator, 1),
     "load generator, 2 workers": partial(generator, 2),
+    **({"sglang's client": sglang} if (REALSTACK / "stamp").exists() else {}),
 }
 """The first is the baseline. Whatever other prompt a client sends is answered with the tokens that it asks
 for, 312 a second."""
@@ -145,6 +162,8 @@ def cpu_ms_per_1000_tokens(client: Client, url: str, seconds: float) -> float:
 
 def print_costs(url: str, seconds: float) -> None:
     """The table of costs."""
+    if "sglang's client" not in CLIENTS:
+        print(f"no SGLang in {REALSTACK}: its client is left out")
     print(f"CPU ms per 1,000 tokens, {STREAMS} streams, {RATE} tokens/s, one a chunk; least of {REPEATS}")
     baseline = 0.0
     for name, client in CLIENTS.items():

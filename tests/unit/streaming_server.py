@@ -130,10 +130,12 @@ class _Requests:
 
 def _asked(body: JsonObject) -> JsonObject:
     prompt = body["prompt"]
+    wants_usage = body.get("stream_options", {}).get("include_usage", False)
     if isinstance(prompt, str) and prompt.startswith("{"):
         asked: JsonObject = json.loads(prompt)
-        return asked
-    return {"name": "any", "chunks": body["max_tokens"], "gap_s": 0.0032, "first_s": 0.0, "bundle": 1}
+        return asked | {"usage": wants_usage}
+    pace = {"gap_s": 0.0032, "first_s": 0.0, "bundle": 1, "usage": wants_usage}
+    return {"name": "any", "chunks": body["max_tokens"], **pace}
 
 
 async def _pieces(asked: JsonObject, begun: float) -> AsyncIterator[bytes]:
@@ -150,7 +152,8 @@ async def _pieces(asked: JsonObject, begun: float) -> AsyncIterator[bytes]:
         due = begun + asked["first_s"] + number * asked["gap_s"]
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         yield chunk
-    yield usage(7, asked["chunks"] * asked["bundle"]).encode() + DONE.encode()
+    last = usage(7, asked["chunks"] * asked["bundle"]) if asked["usage"] else ""
+    yield (last + DONE).encode()
 
 
 async def _main() -> None:

@@ -1,0 +1,77 @@
+"""`bench ab` between two profiles of a real server that differ truly, in one setting."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.cli.operator import profile_folders
+from tests.realstack.deploying import RealHost
+
+pytestmark = pytest.mark.realstack
+
+LIMIT_S = 900.0
+PROFILE = """
+extends = "single"
+[flags]
+max-running-requests = {}
+"""
+SHAPE = ("-c", "1,16", "--prompts", "48", "--input", "128", "--output", "32")
+BY_CHANCE = 0.05
+"""One of twenty experiments shows a difference where there is none; it is a small one."""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[RealHost]:
+    with RealHost(tmp_path) as host:
+        folder = profile_folders().user
+        assert folder is not None
+        (folder / "many.toml").write_text(PROFILE.format(16))
+        (folder / "one.toml").write_text(PROFILE.format(1))
+        yield host
+
+
+def ran(*words: str) -> list[dict[str, Any]]:
+    """The objects that a verb prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "console", "--host", "gpu-box", *words],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_an_ab_finds_what_a_setting_does_and_where(host: RealHost) -> None:
+    ran("switch", "many", "--yes", "--json")
+    *results, end = ran("bench", "ab", "many", "one", "--repeats", "3", *SHAPE, "--yes", "--json")
+    assert [result["dsv4"]["context"]["profile"] for result in results[::2]] == [
+        *("many", "one", "one", "many", "many", "one")
+    ]
+    assert [result["max_concurrency"] for result in results] == [1, 16] * 6
+    assert {result["dsv4"]["context"]["verified"] for result in results} == {True}
+    assert [result["completed"] for result in results] == [48] * 12
+    said = end["ab"]
+    assert (said["settings"], said["obstacles"], said["stopped"]) == (1, [], None)
+    alone, together = (output_of(said, concurrency) for concurrency in ("1", "16"))
+    assert (together["verdict"], together["high"] < 0.8) == ("slower", True), together
+    assert alone["verdict"] == "no difference shown" or abs(alone["ratio"] - 1.0) < BY_CHANCE, alone
+    (status,) = ran("status", "--json")
+    assert (status["deployment"]["profile"], status["deployment"]["state"]) == ("many", "serving")
+    entry = ran("journal", "--json")[0]
+    assert (entry["verb"], entry["state"]) == ("ab", "done")
+    assert "C=16: B is slower" in entry["sentence"]
+
+
+def output_of(said: dict[str, Any], concurrency: str) -> dict[str, Any]:
+    """The comparison of the output throughput."""
+    found: dict[str, Any]
+    (found,) = (each for each in said["comparisons"][concurrency] if each["metric"] == "output_throughput")
+    return found
