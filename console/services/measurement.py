@@ -8,9 +8,11 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from math import ceil
 
 from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, prompts_for
 from console.domain.bench.client_limits import client_limits
+from console.domain.bench.ending import partial
 from console.domain.bench.figures import figures
 from console.domain.bench.load import (
     LoadBegun,
@@ -23,6 +25,8 @@ from console.domain.bench.load import (
 )
 from console.domain.bench.prompts import Calibration, prompts
 from console.domain.bench.result import BenchResult, Client, Context
+from console.domain.bench.seconds import tokens_of
+from console.domain.bench.server_counts import Move, moves, other_load, server_tokens, transfer_speed
 from console.domain.errors import ConnectionLost, ConsoleError, HostError
 from console.domain.metrics import Reading, parse_reading
 from console.services.bench_load import load
@@ -33,6 +37,8 @@ from console.services.telemetry import HostWatch
 
 KEEP_EVERY_S = 3.0
 """A console that is killed loses no more than that."""
+STREAMS_A_WORKER = 16
+MOST_WORKERS = 4
 UNDER_WAY = "the console ended while it measured"
 """Kept with what is measured so far, until the end."""
 
@@ -68,6 +74,8 @@ class Measurement:
         self._at = time.time()
         self._timings: list[RequestTiming] = []
         self._begun: LoadBegun | None = None
+        self._warmed = 0
+        """Requests of the warm-up that were answered."""
         self._seconds: list[LoadSecond] = []
         self._gpus = GpuMeans(target.gpus)
         self._kept_at = 0.0
@@ -94,8 +102,9 @@ class Measurement:
                     done = await self._take(event) or done
         except HostError as error:
             lost = error
-        after = {} if isinstance(lost, ConnectionLost) else await self._counters()
-        result = self._result(done, before, after, _partial(done, lost))
+        after = await self._counters_after(lost)
+        why = partial(done, None if lost is None else lost.sentence, self._timings, self._concurrency)
+        result = await asyncio.to_thread(self._result, done, before, after, why)
         await self._store.add(result)
         yield result
         if lost is not None:
@@ -135,7 +144,9 @@ class Measurement:
         match event:
             case LoadBegun():
                 self._begun = event
-            case LoadSecond() if event.second >= 0:
+            case LoadSecond(second=-1):
+                self._warmed = event.done - event.failed
+            case LoadSecond():
                 self._seconds.append(event)
                 self._gpus.take(self._watch.sample)
             case LoadRequests():
@@ -149,7 +160,8 @@ class Measurement:
         now = time.monotonic()
         if now - self._kept_at >= KEEP_EVERY_S:
             self._kept_at = now
-            await self._store.add(self._result(None, {}, {}, UNDER_WAY))
+            # Figures of a hundred thousand chunks take a tenth of a second, which a screen would stand still.
+            await self._store.add(await asyncio.to_thread(self._result, None, {}, {}, UNDER_WAY))
 
     async def _counters(self) -> Counters:
         found: Counters = {}
@@ -158,6 +170,15 @@ class Measurement:
             if page.text is not None:
                 found[name] = parse_reading(page.text, time.monotonic())
         return found
+
+    async def _counters_after(self, lost: HostError | None) -> Counters:
+        """Nothing where the connection is lost: what was measured is kept without them."""
+        if isinstance(lost, ConnectionLost):
+            return {}
+        try:
+            return await self._counters()
+        except ConnectionLost:
+            return {}
 
     def _result(
         self, done: LoadDone | None, before: Counters, after: Counters, partial: str | None
@@ -171,7 +192,7 @@ class Measurement:
             at=self._at,
             series=self._series,
             label=self._ask.label,
-            context=self._context(before, after, duration, found.total_output_tokens),
+            context=self._context(moves(before, after), duration, found.total_output_tokens),
             figures=found,
             client=client,
             partial=partial,
@@ -191,10 +212,10 @@ class Measurement:
             limited=None if done is None else client_limits(done, in_flight, self._concurrency),
         )
 
-    def _context(self, before: Counters, after: Counters, duration: float, tokens: int) -> Context:
+    def _context(self, moved: list[Move], duration: float, tokens: int) -> Context:
         target, ask = self._target, self._ask
-        moved = [(before[name], after[name]) for name in before.keys() & after.keys()]
-        counted = _server_tokens(moved, self._concurrency * (ask.output_tokens or 0))
+        counted = server_tokens(moved, self._warmed * (ask.output_tokens or 0))
+        ours = sum(map(tokens_of, self._timings))
         sample = self._watch.sample
         versions = {"sglang": target.version, "driver": sample.gpu.driver if sample else None}
         return Context(
@@ -212,46 +233,14 @@ class Measurement:
             prompts=ask.prompts or prompts_for(self._concurrency),
             seed=self._seed,
             cache=ask.cache,
-            other_load=_other_load(counted, tokens, self._concurrency),
+            other_load=other_load(counted, ours, self._concurrency),
             gpu=self._gpus.means(duration, tokens),
-            kv_transfer_gb_s=_transfer_speed(moved),
+            kv_transfer_gb_s=transfer_speed(moved),
             server_tokens=counted,
         )
 
 
 def workers_for(concurrency: int) -> int:
-    """Processes of the generator: one is half a core at about 5,000 tokens a second."""
-    return 1 if concurrency <= 32 else 2 if concurrency <= 128 else 4
-
-
-def _partial(done: LoadDone | None, lost: HostError | None) -> str | None:
-    if lost is not None:
-        return lost.sentence
-    if done is None:
-        return "the load generator ended without a word"
-    return "stopped before all requests were answered" if done.stopped else None
-
-
-def _other_load(counted: int | None, ours: int, concurrency: int) -> float | None:
-    """Requests of others, as if each made tokens as fast as one of ours; gauges are up to 30 s old."""
-    return None if counted is None or ours == 0 else max(0, counted - ours) / ours * concurrency
-
-
-def _server_tokens(moved: list[tuple[Reading, Reading]], warmup: int) -> int | None:
-    """Output tokens of requests that ended, by the servers' counters, less those of the warm-up."""
-    counts = [
-        now.finished_tokens - (was.finished_tokens or 0.0)
-        for was, now in moved
-        if now.finished_tokens is not None and was.process_start == now.process_start
-    ]
-    return round(max(counts)) - warmup if counts else None
-
-
-def _transfer_speed(moved: list[tuple[Reading, Reading]]) -> float | None:
-    """Mean GB/s over the transfers meanwhile."""
-    for was, now in moved:
-        if now.transfer_speed_sum is not None and now.transfers is not None:
-            count = now.transfers - (was.transfers or 0.0)
-            if count > 0:
-                return (now.transfer_speed_sum - (was.transfer_speed_sum or 0.0)) / count
-    return None
+    """Processes of the generator: each is half a core at about 5,000 tokens a second, which 16 fast streams
+    make; four are more than a server makes, however many streams it has."""
+    return min(MOST_WORKERS, ceil(concurrency / STREAMS_A_WORKER))

@@ -77,6 +77,8 @@ def _flaws(name: str, result: BenchResult) -> Iterator[str]:
     asked = figures.completed + figures.failed
     if figures.failed > MOST_FAILED * asked:
         yield f"{figures.failed} of {asked} requests of {name} failed"
+    if figures.tokens_estimated:
+        yield f"the tokens of {name} are estimated: some answer had no usage"
     if context.other_load is not None and context.other_load > MOST_OTHERS:
         yield f"others had {context.other_load:.1f} requests in flight during {name}"
     if result.client.limited:
