@@ -32,6 +32,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Generated tokens since the server's start: the live counter, not the one that moves at request end."""
     prompt_tokens: float | None = None
     """Prompt tokens computed since the server's start; those taken from the prefix cache are not in it."""
+    cached_tokens: float | None = None
+    """Prompt tokens taken from the prefix cache since the server's start."""
     finished_tokens: float | None = None
     """Generated tokens of requests that have ended: what answers' `usage` adds up to."""
     gen_throughput: float | None = None
@@ -184,7 +186,11 @@ _SERVER_FIELDS = {
 
 _NOT_ADDED = ("kv_usage", "process_start")
 
-_TOKEN_MODES = {"decode": "gen_tokens", "prefill_compute": "prompt_tokens"}
+_TOKEN_MODES = {
+    "decode": "gen_tokens",
+    "prefill_compute": "prompt_tokens",
+    "prefill_cache": "cached_tokens",
+}
 """Label `mode` of realtime_tokens_total -> field of Reading."""
 
 _SERVER_FAMILIES = {family: field for field, families in _SERVER_FIELDS.items() for family in families}

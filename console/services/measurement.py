@@ -26,7 +26,14 @@ from console.domain.bench.load import (
 from console.domain.bench.prompts import Calibration, prompts
 from console.domain.bench.result import BenchResult, Client, Context
 from console.domain.bench.seconds import tokens_of
-from console.domain.bench.server_counts import Move, moves, other_load, server_tokens, transfer_speed
+from console.domain.bench.server_counts import (
+    Move,
+    cached_share,
+    moves,
+    other_load,
+    server_tokens,
+    transfer_speed,
+)
 from console.domain.errors import ConnectionLost, ConsoleError, HostError
 from console.domain.metrics import Reading, parse_reading
 from console.services.bench_load import load
@@ -236,6 +243,7 @@ class Measurement:
             other_load=other_load(counted, ours, self._concurrency),
             gpu=self._gpus.means(duration, tokens),
             kv_transfer_gb_s=transfer_speed(moved),
+            cached_share=cached_share(moved),
             server_tokens=counted,
         )
 

@@ -314,9 +314,3 @@ class TestClientLimits:
         self, changes: dict[str, float], in_flight: float, reason: str
     ) -> None:
         assert client_limits(msgspec.structs.replace(FINE, **changes), in_flight, 16) == reason
-
-    def test_a_tunnel_that_is_a_part_of_the_ttft_is_told(self) -> None:
-        assert client_limits(FINE, 16.0, 16, rtt_ms=5.0, ttft_ms=200.0) is None
-        assert client_limits(FINE, 16.0, 16, rtt_ms=12.0, ttft_ms=200.0) == (
-            "the tunnel's 12.0 ms there and back are 6% of the TTFT"
-        )

@@ -188,6 +188,7 @@ class TestComparability:
             ({"demo": True}, "one is of the demo, the other of a real host"),
             ({"partial": "stopped by the operator"}, "B is partial: stopped by the operator"),
             ({"other_load": 2.34}, "others had 2.3 requests in flight during B"),
+            ({"cached_share": 0.38}, "a prefix cache served 38% of the prompt tokens of B"),
             ({"verified": False}, "the servers of B did not run as its profile asks"),
             ({"gpu": {"power_limit_w": 450.0}}, "the power limit of the GPUs differs: 600 W against 450 W"),
             (

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from console.domain.bench.client_limits import client_limits
 from console.domain.bench.load import LoadDone
 from console.domain.bench.targets import in_words, references_in_words, standing
 from console.domain.errors import ConsoleError
@@ -57,30 +55,3 @@ class TestStanding:
 
     def test_references(self) -> None:
         assert "1,291 tok/s, the larger model" in references_in_words()
-
-
-class TestClient:
-    def test_a_client_that_kept_up(self) -> None:
-        assert client_limits(WELL, 15.6, 16, rtt_ms=1.0, ttft_ms=200.0) is None
-
-    @pytest.mark.parametrize(
-        ("changes", "sentence"),
-        [
-            ({"cpu_pct": 91.0}, "the busiest worker took 91 % of a core, above 70 %"),
-            ({"lag_p95_ms": 3.2}, "its loop lagged 3.2 ms at p95, above 1 ms"),
-        ],
-    )
-    def test_what_limited_it(self, changes: dict[str, float], sentence: str) -> None:
-        assert client_limits(msgspec.structs.replace(WELL, **changes), 16, 16) == sentence
-
-    def test_too_few_in_flight(self) -> None:
-        assert client_limits(WELL, 9.8, 16) == "only 9.8 of 16 requests were in flight on average"
-
-    def test_the_tunnel(self) -> None:
-        assert client_limits(WELL, 1, 1, rtt_ms=12, ttft_ms=100) == (
-            "the tunnel's 12.0 ms there and back are 12% of the TTFT"
-        )
-
-    def test_all_reasons_are_told(self) -> None:
-        busy = msgspec.structs.replace(WELL, cpu_pct=99.0, lag_p95_ms=9.0)
-        assert (client_limits(busy, 1, 16) or "").count(";") == 2

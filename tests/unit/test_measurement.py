@@ -50,8 +50,19 @@ def second(number: int, done: int, failed: int = 0) -> LoadSecond:
 WHOLE = (BEGUN, second(-1, 1), second(0, 2), LoadRequests(items=ITEMS), DONE)
 
 
-def page(generated: int, *, transfers: int = 0, speeds: float = 0.0, start: float | None = None) -> str:
+def page(
+    generated: int,
+    *,
+    transfers: int = 0,
+    speeds: float = 0.0,
+    start: float | None = None,
+    computed: int = 0,
+    cached: int | None = None,
+) -> str:
     lines = [f"sglang:generation_tokens_total {generated}"]
+    if cached is not None:
+        lines += [f'sglang:realtime_tokens_total{{mode="prefill_compute"}} {computed}']
+        lines += [f'sglang:realtime_tokens_total{{mode="prefill_cache"}} {cached}']
     if transfers:
         lines += [f"sglang:kv_transfer_latency_ms_count {transfers}"]
         lines += [f"sglang:kv_transfer_speed_gb_s_sum {speeds}"]
@@ -203,6 +214,17 @@ class TestServers:
         still = page(0, transfers=5, speeds=10.0), page(352, transfers=5, speeds=10.0)
         found = await bench.measured(before=still[0], after=still[1])
         assert (found.context.server_tokens, found.context.kv_transfer_gb_s) == (320, None)
+
+    @pytest.mark.parametrize(
+        ("computed", "cached", "share"), [(900, 100, 0.1), (1000, 0, 0.0), (0, 0, None), (0, None, None)]
+    )
+    async def test_what_a_prefix_cache_served(
+        self, bench: Bench, computed: int, cached: int | None, share: float | None
+    ) -> None:
+        before = page(0, computed=70, cached=None if cached is None else 50)
+        after = page(352, computed=70 + computed, cached=None if cached is None else 50 + cached)
+        context = (await bench.measured(before=before, after=after)).context
+        assert context.cached_share == (None if share is None else pytest.approx(share))
 
 
 def sample(seq: int, **fields: float) -> Sample:

@@ -32,6 +32,7 @@ class TestRealPages:
         assert reading == Reading(
             at=7.0,
             prompt_tokens=1263.0,
+            cached_tokens=422.0,
             finished_tokens=37.0,
             gen_throughput=0.0,
             running=0.0,
@@ -106,7 +107,7 @@ class TestNamesByVersion:
             'sglang:realtime_tokens_total{mode="prefill_compute"} 5.0\n'
             'sglang:realtime_tokens_total{mode="prefill_cache"} 900.0\n'
         )
-        assert parse_reading(page, at=0.0) == Reading(at=0.0, prompt_tokens=5.0)
+        assert parse_reading(page, at=0.0) == Reading(at=0.0, prompt_tokens=5.0, cached_tokens=900.0)
 
 
 class TestRanks:

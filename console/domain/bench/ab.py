@@ -11,6 +11,7 @@ from console.domain.plan import Plan
 from console.domain.plan_progress import PlanEvent
 
 from .benching import BenchEvent
+from .comparability import several
 from .comparison import Comparison, in_words
 from .result import BenchResult
 
@@ -90,7 +91,7 @@ def settings_sentence(settings: int) -> str:
         return "no setting differs: this compares a profile with itself"
     if settings == 1:
         return "1 setting differs: the effect is its"
-    return f"{settings} settings differ: the effect can't be given to one of them"
+    return several(settings)
 
 
 def in_short(result: ABResult) -> str:

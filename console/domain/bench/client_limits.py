@@ -16,34 +16,20 @@ MOST_CPU_PCT = 70.0
 MOST_LAG_P95_MS = 1.0
 LEAST_IN_FLIGHT = 0.85
 """Of the concurrency that was asked for."""
-MOST_RTT = 0.05
-"""Of the median TTFT, which the way there and back is a part of."""
 
 
-def client_limits(
-    done: LoadDone,
-    in_flight: float,
-    concurrency: int,
-    *,
-    rtt_ms: float | None = None,
-    ttft_ms: float | None = None,
-) -> str | None:
+def client_limits(done: LoadDone, in_flight: float, concurrency: int) -> str | None:
     """All reasons in one sentence; None: the client was not the limit.
 
-    `in_flight`: mean number of requests. `rtt_ms`: of the tunnel that the load went through; `ttft_ms`: the
-    median.
+    `in_flight`: mean number of requests.
     """
-    return "; ".join(_reasons(done, in_flight, concurrency, rtt_ms, ttft_ms)) or None
+    return "; ".join(_reasons(done, in_flight, concurrency)) or None
 
 
-def _reasons(
-    done: LoadDone, in_flight: float, concurrency: int, rtt_ms: float | None, ttft_ms: float | None
-) -> Iterator[str]:
+def _reasons(done: LoadDone, in_flight: float, concurrency: int) -> Iterator[str]:
     if done.cpu_pct > MOST_CPU_PCT:
         yield f"the busiest worker took {done.cpu_pct:.0f} % of a core, above {MOST_CPU_PCT:.0f} %"
     if done.lag_p95_ms > MOST_LAG_P95_MS:
         yield f"its loop lagged {done.lag_p95_ms:.1f} ms at p95, above {MOST_LAG_P95_MS:g} ms"
     if in_flight < LEAST_IN_FLIGHT * concurrency:
         yield f"only {in_flight:.1f} of {concurrency} requests were in flight on average"
-    if rtt_ms is not None and ttft_ms is not None and rtt_ms > MOST_RTT * ttft_ms:
-        yield f"the tunnel's {rtt_ms:.1f} ms there and back are {rtt_ms / ttft_ms:.0%} of the TTFT"

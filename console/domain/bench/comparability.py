@@ -14,6 +14,8 @@ from .result import BenchResult, Context
 
 MOST_FAILED = 0.01
 """Of all requests: more of them make what is left a selection."""
+MOST_CACHED = 0.05
+"""Of the prompt tokens, where the cache was not wanted: what begins every text may be in it."""
 MOST_OTHERS = 0.05
 """Requests of others in flight, on average."""
 CLOCK_TOLERANCE = 0.05
@@ -56,7 +58,18 @@ def changed_settings(a: Context, b: Context) -> tuple[str, ...]:
 def several_settings(a: Context, b: Context) -> str | None:
     """That the effect cannot be told apart; None: at most one setting differs."""
     count = len(changed_settings(a, b))
-    return f"{count} settings differ: the effect can't be given to one of them" if count > 1 else None
+    return several(count) if count > 1 else None
+
+
+def several(settings: int) -> str:
+    """What is said of more than one."""
+    return f"{settings} settings differ: the effect can't be given to one of them"
+
+
+def was_cached(context: Context) -> bool:
+    """A prefix cache served prompts that it was not meant to serve: the result is not that of the shape."""
+    share = context.cached_share
+    return context.cache != "warm" and share is not None and share > MOST_CACHED
 
 
 def _settings(context: Context) -> dict[str, str]:
@@ -79,6 +92,8 @@ def _flaws(name: str, result: BenchResult) -> Iterator[str]:
         yield f"{figures.failed} of {asked} requests of {name} failed"
     if figures.tokens_estimated:
         yield f"the tokens of {name} are estimated: some answer had no usage"
+    if was_cached(context):
+        yield f"a prefix cache served {context.cached_share:.0%} of the prompt tokens of {name}"
     if context.other_load is not None and context.other_load > MOST_OTHERS:
         yield f"others had {context.other_load:.1f} requests in flight during {name}"
     if result.client.limited:

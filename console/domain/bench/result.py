@@ -59,7 +59,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """How the load generator did."""
 
     where: str
-    """`host`, or `here, through the tunnel (12 ms there and back)`."""
+    """`host`, or `not known`: of an imported result."""
     name: str
     workers: int
     cpu_pct: float | None
@@ -95,6 +95,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     gpu: dict[str, float] = {}
     """Means over the measured part: sm_pct, power_w, dram_pct, power_limit_w, clock_mhz; energy_j in all."""
     kv_transfer_gb_s: float | None = None
+    cached_share: float | None = None
+    """Of the prompt tokens, by the servers' counters, those that a prefix cache served, 0 to 1."""
     server_tokens: int | None = None
     """Output tokens by the servers' own counters over the same time."""
     origin: str | None = None

@@ -35,6 +35,13 @@ def server_tokens(found: list[Move], warmup: int) -> int | None:
     return counted if counted >= 0 else None
 
 
+def cached_share(found: list[Move]) -> float | None:
+    """Of the prompt tokens meanwhile, those that came from a prefix cache, 0 to 1; None: no server tells."""
+    cached = sum((now.cached_tokens or 0.0) - (was.cached_tokens or 0.0) for was, now in found)
+    computed = sum((now.prompt_tokens or 0.0) - (was.prompt_tokens or 0.0) for was, now in found)
+    return cached / (cached + computed) if computed > 0 else None
+
+
 def other_load(counted: int | None, ours: int, concurrency: int) -> float | None:
     """Mean requests of others in flight, as if each made tokens as fast as one of ours; gauges cannot tell,
     as they are up to 30 s old.
@@ -56,5 +63,6 @@ def transfer_speed(found: list[Move]) -> float | None:
 
 
 def _fell(was: Reading, now: Reading) -> bool:
-    pairs = (was.finished_tokens, now.finished_tokens), (was.transfers, now.transfers)
+    fields = ("finished_tokens", "cached_tokens", "transfers")
+    pairs = ((getattr(was, field), getattr(now, field)) for field in fields)
     return any(before is not None and after is not None and after < before for before, after in pairs)
