@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., object])
 
 SWEEP = "1,2,4,8,16,32"
 _METRICS = ("output_throughput", "ttft", "tpot", "itl", "e2e")
@@ -47,13 +48,20 @@ _CONCURRENCY = click.option(
     callback=_counts,
     help="Requests in flight, a result for each. Default: the profile's.",
 )
+
+
+def _repeats(default: int) -> Callable[[F], F]:
+    return click.option(
+        "--repeats", type=_COUNT, default=default, show_default=True, metavar="N", help="How often each."
+    )
+
+
 _SHAPE = (
     click.option("--input", "input_tokens", type=_COUNT, metavar="N", help="Tokens of a prompt."),
     click.option(
         "--output", "output_tokens", type=click.IntRange(2), metavar="N", help="Tokens of an answer."
     ),
     click.option("--prompts", type=_COUNT, metavar="N", help="Requests at each concurrency."),
-    click.option("--repeats", type=_COUNT, default=1, show_default=True, metavar="N", help="How often each."),
     click.option(
         "--cache",
         type=click.Choice(["nonce", "flushed", "warm"]),
@@ -109,6 +117,7 @@ def _profiles(context: click.Context, parameter: click.Parameter, incomplete: st
 @host_options
 @ask_options
 @_CONCURRENCY
+@_repeats(1)
 @_YES
 @_JSON
 def bench(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
@@ -129,6 +138,7 @@ def bench(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
 @bench.command(short_help="Measure at several concurrencies.")
 @host_options
 @ask_options
+@_repeats(1)
 @click.option(
     "-c",
     "concurrency",
@@ -155,6 +165,7 @@ def _measure(given: Given, ask: BenchAsk, *, yes: bool, as_json: bool, chart: bo
 @host_options
 @ask_options
 @_CONCURRENCY
+@_repeats(3)
 @click.option("--confirm", metavar="NAME", help="The name of a protected host.")
 @click.option("--end", "end_pids", metavar="PID", type=int, multiple=True, help="As of switch.")
 @_YES
