@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import msgspec
 
@@ -22,7 +22,7 @@ from console.cli.narrator import say
 from console.cli.target import Given, choose
 from console.domain.bench.benching import BenchAsk, Bencher, BenchPlan, BenchRun, BenchStopped
 from console.domain.bench.result import BenchResult
-from console.domain.errors import NotReady, ReadOnly, UsageError
+from console.domain.errors import NotReady, NotRunning, ReadOnly, UsageError
 from console.domain.operating import ProfileEntry
 from console.domain.printable import printable
 
@@ -91,6 +91,15 @@ async def _planned(bencher: Bencher, ask: BenchAsk) -> BenchPlan:
                 told = unready.what.partition(":")[0]
                 say(f"{told}; waiting, {STARTING_S:.0f} s at most")
             await asyncio.sleep(0.5)
+
+
+async def settled(bencher: Bencher, ask: BenchAsk) -> None:
+    """Wait for what is on its way up: before that it can be neither measured nor taken for what ran before.
+
+    Raises UsageError for a shape that cannot be measured.
+    """
+    with suppress(NotRunning):
+        await _planned(bencher, ask)
 
 
 async def _carried_out(bencher: Bencher, plan: BenchPlan, earlier: Earlier, wish: BenchWish) -> int:

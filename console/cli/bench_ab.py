@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from console.cli.bench import DONE, FAILED, INTERRUPTED
+from console.cli.bench import DONE, FAILED, INTERRUPTED, settled
 from console.cli.bench_compare import comparison_lines
 from console.cli.bench_history import print_lines
 from console.cli.bench_json import json_line, without_secrets
@@ -49,6 +49,7 @@ def compare_profiles(given: Given, profile_a: str, profile_b: str, ask: BenchAsk
 async def _compare(given: Given, profile_a: str, profile_b: str, ask: BenchAsk, wish: Wish) -> int:
     target = choose(given)
     async with measuring(target) as (bencher, operator):
+        await settled(bencher, ask)
         plans = {name: await operator.switch_plan(name) for name in dict.fromkeys((profile_a, profile_b))}
         looked = {name: await operator.check(plan) for name, plan in plans.items()}
         checks = [check for found in looked.values() for check in found]
@@ -162,7 +163,8 @@ def ab_lines(result: ABResult) -> Iterator[str]:
     if not result.comparisons:
         yield "There is nothing to compare."
     yield from (f"not comparable: {obstacle}" for obstacle in result.obstacles)
-    yield _sentence(settings_sentence(result.settings))
+    if result.comparisons:
+        yield _sentence(settings_sentence(result.settings))
     yield _sentence(_now_runs(result))
     if result.next:
         yield f"Next: {result.next}"

@@ -73,6 +73,6 @@ def _progress(now: LoadSecond) -> str:
     parts = [f"{now.done} of {now.of} ended", f"{now.in_flight} in flight", f"{now.chunks:,} chunks/s"]
     parts += [f"{now.failed} failed"] if now.failed else []
     parts += [f"the client is {now.lag_ms:.0f} ms late"] if now.lag_ms >= LATE_MS else []
-    if now.done:
+    if 0 < now.done < now.of:
         parts.append(f"about {(now.second + 1) * (now.of - now.done) / now.done:.0f} s left")
     return ", ".join(parts)

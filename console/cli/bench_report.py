@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from console.domain.bench.benching import BenchPlan, prompts_for
+from console.domain.bench.comparability import MOST_OTHERS
 from console.domain.bench.result import BenchResult, Client, Context, Figures, Spread
 
 NOT_ASSESSED = "n/a"
@@ -15,7 +16,7 @@ LIST_HEAD = ("id", "began", "C", "in/out", "tok/s ", "TTFT ms", "of")
 TO_THE_RIGHT = (2, 4, 5)
 SHORT_ID = 8
 """Digits of an id that a list shows: enough to name it."""
-MARKED = "* partial, with failures, or limited by the client; `bench show ID` says which"
+MARKED = "* partial, with failures, beside others, or limited by the client: see `bench show ID`"
 
 
 def plan_lines(plan: BenchPlan) -> Iterator[str]:
@@ -158,7 +159,8 @@ def list_lines(results: Sequence[BenchResult], width: int | None = None) -> Iter
 
 def is_marked(result: BenchResult) -> bool:
     """Is there something that must be known of it beside its figures?"""
-    return bool(result.partial or result.figures.failed or result.client.limited)
+    others = (result.context.other_load or 0.0) > MOST_OTHERS
+    return bool(result.partial or result.figures.failed or result.client.limited or others)
 
 
 def _row(result: BenchResult) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ class Earlier(msgspec.Struct, frozen=True):
         comparable = [each for each in self.results if not obstacles((each,), (result,))]
         last_and_best = {each.id: each for each in (comparable[:1] + _best(comparable))}
         whole = [await self._whole(each) for each in last_and_best.values()]
-        said = [f"  {in_words(standing(result, self.targets, whole))}"]
+        stands = standing(result, self.targets, whole)
+        said = [] if (stands.target, stands.last) == (None, None) else [f"  {in_words(stands)}"]
         return said if comparable else [*said, *self._incomparable(result)]
 
     def references(self) -> list[str]:

@@ -20,7 +20,7 @@ CUT_OFF = "under way, or its console ended before it did"
 
 def show_journal(given: Given, limit: int, *, as_json: bool) -> int:
     """Print it; returns the exit code. Raises ConsoleError when the file cannot be read."""
-    entries = asyncio.run(_entries("demo" if given.demo else given.host, limit))
+    entries = asyncio.run(read("demo" if given.demo else given.host, limit))
     if as_json:
         sys.stdout.writelines(msgspec.json.encode(entry).decode() + "\n" for entry in entries)
     elif entries:
@@ -30,7 +30,8 @@ def show_journal(given: Given, limit: int, *, as_json: bool) -> int:
     return 0
 
 
-async def _entries(host: str | None, limit: int) -> Sequence[JournalEntry]:
+async def read(host: str | None, limit: int) -> Sequence[JournalEntry]:
+    """The newest actions, of all hosts where none is named. Raises ConsoleError."""
     journal = Journal()
     try:
         entries = await journal.entries(host, limit)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from console.cli.target import Given, Target, choose
 from console.domain.errors import SettingsError, UsageError
 from console.settings import Settings
+
+if TYPE_CHECKING:
+    from console.domain.journal_entry import JournalEntry
+
+JOURNAL_LIMIT = 200
+"""Actions that the journal's screen shows."""
 
 
 def view(given: Given) -> None:
@@ -42,11 +50,19 @@ def view(given: Given) -> None:
         source=watch,
         operator=operator,
         bencher=LateBencher(target, watch, operator),
+        journal=functools.partial(_journal, target.name),
     )
     error = app.run()
     if error is not None:
         raise error
     sys.exit(app.return_code)
+
+
+async def _journal(host: str) -> Sequence[JournalEntry]:
+    """Raises ConsoleError when the file cannot be read."""
+    from console.cli.journal import read
+
+    return await read(host, JOURNAL_LIMIT)
 
 
 def require_terminal() -> None:

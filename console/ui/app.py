@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from console.domain.bench.benching import Bencher
     from console.domain.operating import Operator
     from console.ui.screens.bench import BenchScreen
+    from console.ui.screens.journal import ReadJournal
     from console.ui.screens.plan import PlanScreen
     from console.ui.screens.profiles import ProfilesScreen
     from console.ui.widgets.log_pane import LogPane
@@ -71,10 +72,11 @@ class ConsoleApp(App[BaseException]):
         source: LogSource | None = None,
         operator: Operator | None = None,
         bencher: Bencher | None = None,
+        journal: ReadJournal | None = None,
     ) -> None:
         super().__init__(ansi_color=native_colours)
         self._keys = Keymap(keys)
-        self._desks = Desks(self, glyphs, self._keys, operator=operator, bencher=bencher)
+        self._desks = Desks(self, glyphs, self._keys, operator=operator, bencher=bencher, journal=journal)
         self._logs = None if source is None else LogDesk(self, source, glyphs)
         self._updates = updates
         self._notices = notices
@@ -165,6 +167,10 @@ class ConsoleApp(App[BaseException]):
         if (desk := self._desks.benchmarks) is not None:
             desk.open_history()
 
+    def action_journal(self) -> None:
+        """What was done to the host."""
+        self._desks.open_journal()
+
     # Handlers by name, because these screens and the log panes are imported after the first paint.
 
     def on_profiles_screen_chosen(self, message: ProfilesScreen.Chosen) -> None:
@@ -181,7 +187,7 @@ class ConsoleApp(App[BaseException]):
 
     def on_bench_screen_begun(self, message: BenchScreen.Begun) -> None:
         if (desk := self._desks.benchmarks) is not None:
-            desk.begin(message.plan)
+            desk.begin(message.plan, message.wanted)
 
     def on_proposal_screen_left(self) -> None:
         self._desks.leave()

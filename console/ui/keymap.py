@@ -33,6 +33,7 @@ EVERYWHERE = (
     Key("help", "question_mark", "help", "help", "All keys.", "Console", True),
     Key("quit", "q", "back_or_quit", "quit", "Back to the dashboard; from there, quit.", "Console", True),
     Key("palette", "ctrl+p", "command_palette", "palette", "Every action, by name.", "Console"),
+    Key("journal", "J", "journal", "journal", "What was done to this host.", "Console"),
     Key("theme", "T", "next_theme", "theme", "The next theme.", "Console"),
     Key("profiles", "p", "profiles", "profiles", "Profiles: what runs, switch to another.", DEPLOY, True),
     Key("restart", "R", "restart", "restart", "Restart all of what runs: plan first.", DEPLOY, True),

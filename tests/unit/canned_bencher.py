@@ -193,6 +193,7 @@ class CannedBencher:
                 concurrency=concurrency,
                 input_tokens=ask.input_tokens or 1024,
                 output_tokens=ask.output_tokens or TOKENS,
+                seed=41 + len(self.asked) if ask.seed is None else ask.seed,
             ),
             host="ct200",
             target=TARGET,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from console.domain.bench.result import BenchResult
@@ -15,12 +18,13 @@ from console.ui.screens.bench_compare import BenchCompareScreen
 from console.ui.screens.bench_history import EXPORT, HOW_TO_MARK, BenchHistoryScreen
 from console.ui.screens.confirm import ConfirmScreen
 from console.ui.widgets.bench_charts import BenchCharts, Charted
-from console.ui.widgets.bench_list import BenchList
+from console.ui.widgets.bench_list import BenchList, found
 from console.ui.widgets.bench_scatter import scatter
 from console.ui.widgets.big_number import big
-from console.ui.widgets.histogram import bins, histogram_lines
+from console.ui.widgets.histogram import Bin, bins, histogram_lines
 from console.ui.widgets.lines import plain, width_of
 from console.ui.widgets.meter import ASCII, UNICODE
+from console.ui.widgets.paragraphs import ParagraphView
 from tests.unit.canned import EVERYTHING, NOW, Feed
 from tests.unit.canned_bencher import (
     ALONE,
@@ -102,6 +106,14 @@ async def test_what_is_typed_filters_by_every_word() -> None:
         assert shown.marked.id == UNTUNED.id
 
 
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [("c=1", [ALONE.id]), ("C=", [each.id for each in HISTORY]), ("c=160", []), ("NONCE partial", [CUT.id])],
+)
+def test_a_concurrency_is_found_whole(wanted: str, ids: list[str]) -> None:
+    assert [each.id for each in HISTORY if found(each, wanted)] == ids
+
+
 async def test_space_puts_a_result_on_a_side_and_takes_it_off() -> None:
     async with bench_seat() as it:
         shown = await listed(it)
@@ -132,8 +144,8 @@ async def test_two_are_compared_with_intervals_and_a_verdict_in_a_word(
             "output tok/s 777",
             "1,145",
             "+47.3%",
-            "+ faster smallest that could have been shown:",
-            "= no difference shown smallest that could have been shown:",
+            "+ faster smallest detectable:",
+            "= no difference shown smallest detectable:",
             "A is one run: 3% between runs is assumed",
             "Intervals are of 95%",
         )
@@ -182,6 +194,11 @@ async def test_what_is_not_comparable_is_refused_and_shown_anyway_without_a_verd
         assert "output tok/s" not in it.said()
         await it.press("right", "enter")
         await it.shows("output tok/s 79", "No verdict: these results are not comparable.")
+        text = it.app.screen.query_one("#compare", ParagraphView)
+        shown = [plain(line) for line in text.shown]
+        row = next(number for number, line in enumerate(shown) if "B against A" in line)
+        top = round(text.scroll_y)
+        assert top <= row < top + text.size.height, "the figures are in view"
         for word in ("faster", "slower", "no difference shown"):
             assert word not in it.said()
         assert it.buttons() == ["[Close]"]
@@ -293,17 +310,33 @@ def test_a_comparison_looks_as_it_did(snap_compare: Callable[..., bool]) -> None
     assert snap_compare(bench_console(feed, bencher), terminal_size=(80, 24), run_before=until_shown)
 
 
-def test_bins_hold_every_value_once() -> None:
+def test_bins_hold_every_value_once_between_round_edges() -> None:
     values = [float(value) for value in range(100, 200)]
-    found = bins(values, 5)
-    assert [each.held for each in found] == [20] * 5
-    assert (found[0].low, found[-1].high) == (100.0, 199.0)
+    assert bins(values, 5) == [Bin(low, low + 20, 20) for low in (100.0, 120.0, 140.0, 160.0, 180.0)]
+    assert bins([7.0, 7.0], 9) == [Bin(7.0, 7.01, 2)]
 
 
 def test_values_far_apart_have_bins_that_grow() -> None:
-    found = bins([1.0, 10.0, 100.0, 1000.0], 3)
-    assert [round(each.low) for each in found] == [1, 10, 100]
-    assert sum(each.held for each in found) == 4
+    assert bins([1.0, 10.0, 100.0, 900.0], 3) == [Bin(1, 10, 1), Bin(10, 100, 1), Bin(100, 1000, 2)]
+    assert [each.low for each in bins([0.2, 0.6, 4.0], 5)] == [0.2, 0.5, 1.0, 2.0]
+
+
+def test_of_many_values_the_farthest_leave_room_for_the_rest() -> None:
+    values = [0.02] * 40 + [18.0 + number / 100 for number in range(600)] + [300.0] * 5
+    found = bins(values, 8)
+    assert (found[0].low, found[-1].high) == (None, None)
+    assert sum(each.held for each in found) == len(values)
+    assert all(each.high - each.low == 1 for each in found if each.low and each.high)
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=400), st.integers(1, 12))
+def test_no_value_is_lost_whatever_the_values_and_the_room(values: list[float], most: int) -> None:
+    found = bins(values, most)
+    assert 1 <= len(found) <= most
+    assert sum(each.held for each in found) == len(values)
+    for each in found:
+        low, high = each.low or 0.0, math.inf if each.high is None else each.high
+        assert each.held == sum(low <= value < high for value in values)
 
 
 @pytest.mark.parametrize("values", [[], [0.0, 5.0], [7.0, 7.0]])

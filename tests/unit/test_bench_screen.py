@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -17,6 +18,7 @@ from console.ui.screens.confirm import ConfirmScreen
 from console.ui.screens.desks import MEASURES_NOTHING
 from console.ui.widgets.bench_form import BenchForm
 from console.ui.widgets.bench_line import BenchLine
+from console.ui.widgets.bench_result import result_paragraphs
 from console.ui.widgets.lines import plain
 from console.ui.widgets.meter import ASCII
 from console.ui.widgets.paragraphs import ParagraphView
@@ -24,7 +26,10 @@ from console.ui.widgets.prompt_line import PromptLine
 from tests.unit.canned import EVERYTHING, NOW, Feed
 from tests.unit.canned_bencher import (
     KEPT,
+    LAST,
     LIVE,
+    TOKENS,
+    UNTUNED,
     BenchSeat,
     CannedBencher,
     bench_console,
@@ -143,9 +148,9 @@ async def test_the_shape_is_changed_with_small_inputs_and_the_plan_follows() -> 
     async with bench_seat() as it:
         await planned(it)
         await change(it, 0, "1,4 16")
-        await it.shows("1, 4, 16 requests at a time in turn, 10, 24, 96 in all", "requests 10, 24, 96")
+        await it.shows("1, 4, 16 requests at a time in turn, 130 in all", "requests 10, 24, 96")
         await it.press("down", "enter", *"40", "enter")
-        await it.shows("40, 40, 40 in all")
+        await it.shows("120 in all")
         await it.press("down", "down", "down", "enter")
         await it.shows("cache flushed", "caches are emptied before")
         await it.press("enter")
@@ -223,7 +228,8 @@ async def test_while_it_goes_on_figures_failures_gpus_and_client_are_seen(size: 
             "prefill GPU 0-3 SM ▆▆▆▆ 81% power ▇▇▇▇ 2,166 W",
             "decode GPU 4-7 SM ▃▃▃▃ 34% power ▄▄▄▄ 1,124 W",
             "TTFT n=44",
-            "chunk gaps (ITL) n=2,772",
+            "ITL n=2,772",
+            "tok/s in each second",
         )
         assert it.buttons() == ["[Leave it running]", "Abort"]
         it.bencher.under_way.feed(
@@ -240,6 +246,7 @@ async def test_before_usage_is_known_chunks_are_called_chunks() -> None:
         await begun(it)
         it.bencher.under_way.feed(BenchPhase(text="measuring"), second(0, 0))
         await it.shows("output 900 chunks/s now no request has ended yet", "TTFT n/a", "about 2m left")
+        await it.shows("chunks/s in each second", "ITL/chunk no sample yet")
 
 
 async def test_it_goes_on_without_its_screen_and_b_comes_back() -> None:
@@ -297,6 +304,70 @@ async def test_escape_asks_before_it_aborts() -> None:
         assert isinstance(it.app.screen, BenchScreen), "an escape too late does not close the result"
 
 
+async def test_measured_again_it_has_new_prompts() -> None:
+    """Those of the first time are in the cache by then, which would serve them."""
+    async with bench_seat() as it:
+        await begun(it)
+        await it.press("q")
+        it.bencher.under_way.feed(result("ffff"), None)
+        await it.until(it.told, "the end is not told")
+        await it.press("b")
+        await it.shows("output tok/s at C=16")
+        await it.press("right", "enter")
+        await it.until(lambda: len(it.bencher.begun) == 2, "it has not begun again")
+        first, again = it.bencher.begun
+        assert first.ask.seed != again.ask.seed
+        assert first.ask == msgspec.structs.replace(again.ask, seed=first.ask.seed)
+
+
+async def test_what_cannot_be_planned_again_is_told_beside_the_result() -> None:
+    async with bench_seat() as it:
+        await begun(it)
+        it.bencher.under_way.feed(result("ffff"), None)
+        await it.shows("output tok/s at C=16")
+        it.bencher.failure = NotRunning("nothing is ready to be measured")
+        await it.press("right", "enter")
+        await it.until(lambda: it.told() == [str(it.bencher.failure)], "it is not told")
+        assert it.buttons() == ["Close", "[Measure again]"]
+        assert len(it.bencher.begun) == 1
+
+
+async def test_a_value_that_is_left_as_it_stands_is_no_change() -> None:
+    async with bench_seat() as it:
+        await planned(it)
+        await it.press("down", "down", "down", "enter")
+        prompt = it.app.screen.query_one(PromptLine)
+        assert prompt.typed.text == "1024"
+        await it.press("enter")
+        assert prompt.question is None
+        assert len(it.bencher.asked) == 1
+
+
+async def test_an_abort_says_what_became_of_it() -> None:
+    async with bench_seat() as it:
+        await begun(it)
+        await it.press("escape", "right", "enter")
+        it.bencher.under_way.feed(None)
+        await it.shows("! ABORTED before anything was measured")
+    async with bench_seat() as it:
+        await begun(it)
+        await it.press("escape", "right", "enter")
+        it.bencher.under_way.feed(result("ffff", partial="stopped"), None)
+        await it.shows(f"! ABORTED {KEPT}", "! PARTIAL stopped")
+
+
+async def test_a_last_result_that_cannot_be_compared_is_no_reference() -> None:
+    async with bench_seat(CannedBencher((UNTUNED, LAST)), size=(200, 60)) as it:
+        await begun(it)
+        it.bencher.under_way.feed(result("ffff", context={"other_load": 3.0}), None)
+        await it.shows(
+            "target 1,000",
+            "last 2h01m ago, cannot be compared (as A):",
+            "others had 3.0 requests in flight during B",
+        )
+        assert "best so far" not in it.said()
+
+
 async def test_a_result_stands_against_target_last_best_and_what_is_reported() -> None:
     async with bench_seat() as it:
         await begun(it)
@@ -352,6 +423,12 @@ async def test_what_weakens_a_result_comes_first() -> None:
         assert said.index("! others") < said.index("output tok/s at C=16")
 
 
+def test_energy_is_shared_with_the_tokens_of_others() -> None:
+    shown = result(context={"server_tokens": 2 * 96 * TOKENS})
+    told = [paragraph.text for paragraph in result_paragraphs(shown, (), ASCII, large=False)]
+    assert "2.12 J for each output token" in " ".join(told)
+
+
 async def test_a_benchmark_of_which_nothing_succeeded_has_no_figures() -> None:
     async with bench_seat() as it:
         await begun(it)
@@ -371,7 +448,8 @@ async def test_a_sweep_is_a_table_and_a_chart() -> None:
         it.bencher.under_way.feed(
             BenchPhase(text="measuring", concurrency=1, number=1, of=3), second(0, 5, 10)
         )
-        await it.shows("1 of 3, C=1: 5 of 10 requests, about 1 s left")
+        # A second for the other five, and seven rounds each, warm-up with them, for the other two.
+        await it.shows("1 of 3, C=1: 5 of 10 requests, about 4 s left")
         it.bencher.under_way.feed(
             result("0001", concurrency=1, count=10, pace=0.009),
             BenchPhase(text="measuring", concurrency=4, number=2, of=3),

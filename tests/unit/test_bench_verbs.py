@@ -20,6 +20,7 @@ from console.cli import bench_ab
 from console.cli.bench_chart import chart_lines
 from console.cli.bench_narrator import BenchNarrator
 from console.cli.bench_report import list_lines, result_lines
+from console.cli.bench_standing import Earlier
 from console.cli.main import cli
 from console.domain.bench.ab import (
     ABEvent,
@@ -102,6 +103,12 @@ def test_the_list_has_the_newest_first_in_columns_that_align() -> None:
     assert len(asked("list", "--host", "other").stdout.splitlines()) == 2
     assert len(asked("list", "--profile", "pd-ll", "--limit", "1").stdout.splitlines()) == 2
     assert [each["dsv4"]["id"][0] for each in objects(asked("list", "--json"))] == ["c", "b", "a"]
+
+
+def test_what_ran_beside_others_is_marked() -> None:
+    beside = changed(RESULT, context=changed(RESULT.context, other_load=3.0))
+    assert "*" not in "".join(list_lines([RESULT]))
+    assert list(list_lines([beside], 120))[-1].startswith("* partial, with failures, beside others")
 
 
 def test_no_line_of_the_list_wraps_at_80_columns() -> None:
@@ -457,6 +464,13 @@ def test_results_that_nothing_can_be_compared_with_say_why(monkeypatch: pytest.M
     assert "on the last" not in said
 
 
+async def test_what_stands_against_nothing_has_no_line_for_that() -> None:
+    assert await Earlier(FakeHost(), (), {}).lines(RESULT) == []
+    assert await Earlier(FakeHost(), (), {16: 900.0}).lines(RESULT) == [
+        "  C=16: 1,000 tok/s, 111 % of the target of 900"
+    ]
+
+
 def test_json_is_an_object_for_each_concurrency(monkeypatch: pytest.MonkeyPatch) -> None:
     one = bench_result("1" * 12, concurrency=1, rate=60.0)
     host = use(monkeypatch, FakeHost(one, RESULT))
@@ -688,6 +702,27 @@ def test_an_ab_that_ends_early_has_failed(end: ABResult, code: int, monkeypatch:
     assert done.exit_code == code
     assert ("faster" in done.stdout) is (not end.obstacles and bool(end.comparisons))
     assert ("DOES NOT RUN NOW" in done.stdout) is not end.runs_again
+
+
+def test_an_ab_waits_for_what_is_on_its_way_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be switched away from while it starts, or measured before it is ready."""
+    host = FakeHost()
+    host.not_ready = [NotRunning("no server runs on this host"), NotReady("decode is not ready: loading")]
+    use(monkeypatch, host)
+    monkeypatch.setattr(bench_ab, "ABRun", lambda *_: FakeExperiment([END]))
+    done = asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes")
+    assert done.exit_code == 0
+    assert "decode is not ready; waiting" in done.stderr
+    assert len(host.asks) == 2, "that nothing runs is no reason to wait"
+
+
+def test_an_ab_that_measured_nothing_tells_of_no_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment(monkeypatch, changed(END, comparisons={}, settings=0, stopped="pd-ll did not start"))
+    done = asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes")
+    assert "There is nothing to compare." in done.stdout
+    assert "setting" not in done.stdout
 
 
 def test_an_ab_asks_and_is_refused_like_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,11 +40,11 @@ class BenchScreen(ProposalScreen[BenchProgress]):
     ON_ABORT = "What was measured is kept, marked partial."
 
     class Begun(Message):
-        """This is to be measured."""
+        """This is to be measured, by what was `wanted` of it."""
 
-        def __init__(self, plan: BenchPlan) -> None:
+        def __init__(self, plan: BenchPlan, wanted: BenchAsk) -> None:
             super().__init__()
-            self.plan = plan
+            self.plan, self.wanted = plan, wanted
 
     def __init__(
         self,
@@ -136,10 +136,23 @@ class BenchScreen(ProposalScreen[BenchProgress]):
         return (Choice("Measure", self.why_not() is None and not self._planning), Choice("Change"))
 
     def answer(self, index: int) -> None:
-        if index == 1:
-            self.post_message(self.Begun(self.plan))
+        if self.begun:
+            self._measure_again()
+        elif index == 1:
+            self.post_message(self.Begun(self.plan, self._wanted))
         else:
             self.query_one(BenchForm).focus()
+
+    def _measure_again(self) -> None:
+        """By a new plan: the old one's prompts are in the cache by now, and the target may be another."""
+        if self._planning:
+            return
+        self._planning = True
+        self.run_worker(self._begin_again(), group="bench plan", exclusive=True)
+
+    async def _begin_again(self) -> None:
+        if await self._plan_anew(self._wanted):
+            self.post_message(self.Begun(self.plan, self._wanted))
 
     @on(BenchForm.Chosen)
     def _change(self, message: BenchForm.Chosen) -> None:
@@ -151,11 +164,13 @@ class BenchScreen(ProposalScreen[BenchProgress]):
             Question(
                 f"{field.label}: ",
                 answered=lambda typed: self._typed(field, typed),
-                suggestion=value_of(self._wanted, field),
+                suggestion=value_of(self.plan.ask, field),
             )
         )
 
     def _typed(self, field: Field, typed: str) -> str:
+        if typed == value_of(self.plan.ask, field):
+            return ""
         try:
             self._ask_anew(changed(self._wanted, field, typed))
         except UsageError as error:
@@ -167,15 +182,18 @@ class BenchScreen(ProposalScreen[BenchProgress]):
         self.refresh_state()
         self.run_worker(self._plan_anew(wanted), group="bench plan", exclusive=True)
 
-    async def _plan_anew(self, wanted: BenchAsk) -> None:
-        """A shape that cannot be leaves the one before."""
+    async def _plan_anew(self, wanted: BenchAsk) -> bool:
+        """A shape that cannot be leaves the one before; whether it can."""
         try:
             self.plan = await self._bencher.plan(wanted)
             self._wanted = wanted
         except ConsoleError as error:
             self.tell(str(error))
-        self._planning = False
-        self.refresh_state()
+            return False
+        finally:
+            self._planning = False
+            self.refresh_state()
+        return True
 
     def on_key(self, event: events.Key) -> None:
         """The line that is typed comes first."""

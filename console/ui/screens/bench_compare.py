@@ -99,17 +99,21 @@ class BenchCompareScreen(HostScreen):
             return [Paragraph("The results are being read.", "muted")]
         a, b = self._sides
         said = [side_paragraph("A", a), side_paragraph("B", b)]
-        said += [*weak_paragraphs("A", a, self._glyphs), *weak_paragraphs("B", b, self._glyphs)]
-        said += [*setting_paragraphs(a[0], b[0], self._glyphs), Paragraph()]
-        if self._obstacles:
-            said += [*refusal_paragraphs(self._obstacles, self._glyphs), Paragraph()]
-        if self._obstacles and not self._anyway:
-            return said
+        weak = [*weak_paragraphs("A", a, self._glyphs), *weak_paragraphs("B", b, self._glyphs)]
+        settings = [*setting_paragraphs(a[0], b[0], self._glyphs), Paragraph()]
+        if not self._obstacles:
+            return [*said, *weak, *settings, *self._figures()]
+        # What stands against it has most of what is weak among it: that comes last.
+        figures = [*self._figures(), Paragraph()] if self._anyway else []
+        refused = refusal_paragraphs(self._obstacles, self._glyphs)
+        return [*said, Paragraph(), *refused, Paragraph(), *figures, *settings, *weak]
+
+    def _figures(self) -> list[Paragraph]:
         if not self._compared:
             why = "They are being compared." if self._compared is None else NOTHING_SHARED
-            return [*said, Paragraph(why, "muted")]
+            return [Paragraph(why, "muted")]
         wide = self.has_class("-beside")
-        return [*said, *comparison_paragraphs(self._compared, verdicts=not self._obstacles, wide=wide)]
+        return [*comparison_paragraphs(self._compared, verdicts=not self._obstacles, wide=wide)]
 
     def _choices(self) -> tuple[Choice, ...]:
         offered = bool(self._obstacles) and not self._anyway and self._failure is None
@@ -122,6 +126,10 @@ class BenchCompareScreen(HostScreen):
             return
         self._anyway = True
         self._show()
+        if figures := self._figures():
+            # They stand below all that stands against them.
+            text = self.query_one("#compare", ParagraphView)
+            self.call_after_refresh(text.reveal, lambda paragraph: paragraph == figures[0])
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)

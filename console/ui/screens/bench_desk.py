@@ -28,8 +28,8 @@ from console.ui.widgets.paragraphs import Paragraph
 class Measuring:
     """A measurement that was begun: what makes it, and how far it is."""
 
-    def __init__(self, plan: BenchPlan, run: BenchRun, now: float) -> None:
-        self.run = run
+    def __init__(self, plan: BenchPlan, wanted: BenchAsk, run: BenchRun, now: float) -> None:
+        self.run, self.wanted = run, wanted
         self.progress = BenchProgress(plan, now)
         self.seen = False
         """Whether its end was on a screen."""
@@ -113,8 +113,8 @@ class BenchDesk:
         self._app.push_screen(BenchHistoryScreen(self._bencher, self._seen.host, self._glyphs))
         self.show_line()
 
-    def begin(self, plan: BenchPlan) -> None:
-        """Measure it, on the screen that shows it."""
+    def begin(self, plan: BenchPlan, wanted: BenchAsk) -> None:
+        """Measure it, on the screen that shows it; `wanted` is what it was planned by."""
         if (why := self.goes_on or self._busy()) is not None:
             self._tell(why)
             return
@@ -123,7 +123,7 @@ class BenchDesk:
         except ConsoleError as error:
             self._tell(str(error))
             return
-        self.under_way = Measuring(plan, run, self._clock())
+        self.under_way = Measuring(plan, wanted, run, self._clock())
         self._moved(self.under_way)
         self._app.run_worker(self._measure(self.under_way), group="benchmark")
 
@@ -193,7 +193,7 @@ class BenchDesk:
         if self._bench_screen is None:
             self._close_own()
             plan, progress = measuring.progress.plan, measuring.progress
-            self._app.push_screen(self._screen(plan, plan.ask, progress))
+            self._app.push_screen(self._screen(plan, measuring.wanted, progress))
             measuring.seen = not progress.running
             self.show_line()
         return True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from console.domain.bench.benching import Bencher
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError
-from console.ui.widgets.bench_references import references, worth_reading
+from console.ui.widgets.bench_references import not_comparable, references, worth_reading
 from console.ui.widgets.bench_result import Reference
 
 Targets = Callable[[str], Mapping[int, float]]
@@ -24,6 +24,7 @@ class BenchStanding:
     async def of(self, result: BenchResult, tell: Callable[[str], None]) -> Sequence[Reference]:
         """All that could be read; what could not is told."""
         profile = result.context.profile
+        known: Sequence[BenchResult] = ()
         before: list[BenchResult] = []
         targets: Mapping[int, float] = {}
         try:
@@ -32,4 +33,5 @@ class BenchStanding:
             before = [await self._bencher.result(id) for id in worth_reading(result, known)]
         except ConsoleError as error:
             tell(str(error))
-        return await asyncio.to_thread(references, result, before, targets)
+        found = await asyncio.to_thread(references, result, before, targets)
+        return found if before else [*found, *not_comparable(result, known)]

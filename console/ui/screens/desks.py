@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from console.domain.bench.benching import Bencher
     from console.domain.operating import Operator
     from console.ui.screens.bench_desk import BenchDesk
+    from console.ui.screens.journal import ReadJournal
     from console.ui.screens.plan_desk import PlanDesk
 
 ONLY_WATCHES = "this console only watches: it was opened without what changes a host"
 MEASURES_NOTHING = "this console only watches: it was opened without what measures a host"
+KEEPS_NO_JOURNAL = "this console was opened without a journal"
 
 
 class Desks:
@@ -37,9 +39,10 @@ class Desks:
         *,
         operator: Operator | None,
         bencher: Bencher | None,
+        journal: ReadJournal | None,
     ) -> None:
         self._app, self._glyphs, self._keymap = app, glyphs, keymap
-        self._operator, self._bencher = operator, bencher
+        self._operator, self._bencher, self._journal = operator, bencher, journal
         self._seen = LastSeen(app)
         self._plans: PlanDesk | None = None
         self._benchmarks: BenchDesk | None = None
@@ -78,6 +81,16 @@ class Desks:
         if self._benchmarks is None:
             self._tell(MEASURES_NOTHING)
         return self._benchmarks
+
+    def open_journal(self) -> None:
+        """What was done to the host, above the dashboard."""
+        if self._journal is None:
+            self._tell(KEEPS_NO_JOURNAL)
+            return
+        from console.ui.screens.journal import JournalScreen
+
+        self.leave()
+        self._app.push_screen(JournalScreen(self._journal, self._seen.host, self._glyphs))
 
     def show(self, update: Update) -> None:
         """One update of the watched host."""

@@ -38,7 +38,7 @@ class BenchBoard(Container):
     def show_live(self, progress: BenchProgress, gpus: Sequence[Paragraph]) -> None:
         """What is known by now; `gpus` tells of those that work for it."""
         charts = self.query_one(BenchCharts)
-        self.figures.border_title, charts.border_title = "So far", "Over time"
+        self.figures.border_title, charts.border_title = "So far", "Throughput and latency"
         self.figures.show(live_paragraphs(progress, gpus, self._glyphs))
         charts.display = True
         charts.show(of_progress(progress))
@@ -51,7 +51,7 @@ class BenchBoard(Container):
         ending = ending_paragraphs(progress, self._glyphs)
         self.figures.show([*ending, *self._told(results, against, large=large)])
         charts.display = bool(results)
-        charts.border_title = "Throughput and latency" if several else "Over time"
+        charts.border_title = "Throughput and latency"
         charts.show(of_result(results[0]) if len(results) == 1 else Charted(several=results))
 
     def _told(

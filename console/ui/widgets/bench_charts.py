@@ -8,10 +8,12 @@ from typing import NamedTuple
 from console.domain.bench.figures import itls_ms, ttfts_ms
 from console.domain.bench.load import RequestTiming
 from console.domain.bench.result import BenchResult
+from console.domain.bench.seconds import tokens_per_chunk
 from console.domain.series import Columns, Point, decimate
 
 from .bench_progress import BenchProgress
 from .bench_scatter import scatter
+from .bench_table import itl_name
 from .histogram import histogram_lines
 from .line_view import LineView
 from .lines import Line, Span, fit_line, spread
@@ -39,9 +41,11 @@ class Charted(NamedTuple):
 
 def of_progress(progress: BenchProgress) -> Charted:
     """What is known while it goes on."""
-    chunks = tuple(float(second.chunks) for second in progress.seconds)
-    # A gap between chunks is all that is known until usage tells how many tokens they held.
-    return Charted(chunks, "chunks/s", progress.requests, True)
+    held = tokens_per_chunk(progress.requests)
+    rates = tuple(second.chunks * (held or 1.0) for second in progress.seconds)
+    # What chunks hold is told by the usage of requests that have ended.
+    unit = "chunks/s" if held is None else "tok/s"
+    return Charted(rates, unit, progress.requests, held is None or held > 1)
 
 
 def of_result(result: BenchResult) -> Charted:
@@ -86,7 +90,7 @@ class BenchCharts(LineView, can_focus=False):
 
     def _histograms(self, width: int, height: int) -> list[Line]:
         requests = self._charted.requests
-        titles = ("TTFT", "chunk gaps (ITL)" if self._charted.itl_is_per_chunk else "ITL")
+        titles = ("TTFT", itl_name(per_chunk=self._charted.itl_is_per_chunk))
         values = ([*ttfts_ms(requests)], [*itls_ms(requests)])
         rows = min(height, MOST_BINS + 1)
         half = (width - GAP) // 2

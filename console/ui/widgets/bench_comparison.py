@@ -90,7 +90,7 @@ def _metric(each: Comparison, *, verdicts: bool, wide: bool) -> Iterator[Paragra
     if verdicts:
         sign, tone = SIGNS[each.verdict], TONES[each.verdict]
         said = f"{sign} {each.verdict}"
-        least = f"  smallest that could have been shown: {each.smallest_pct:.1f}%"
+        least = f"  smallest detectable: {each.smallest_pct:.1f}%"
         yield Paragraph(head=(Span(" " * NAME_WIDTH), Span(said, tone), Span(least, "muted")))
 
 

@@ -96,10 +96,24 @@ def done_share(progress: BenchProgress) -> float:
 
 
 def seconds_left(progress: BenchProgress, now: float) -> float | None:
-    """Of the load under way, by how its requests end; before any has, of the plan by its own estimate."""
+    """Of the plan, by how the requests of the load under way end; before any has, by its own estimate."""
     latest = progress.seconds[-1] if progress.seconds else None
     ended = 0 if latest is None else latest.done + latest.failed
     if latest is not None and ended:
-        return (latest.second + 1) * (latest.of - ended) / ended
+        a_request = (latest.second + 1) / ended
+        return (latest.of - ended) * a_request + _rounds_later(progress) * a_request * _under_way(progress)
     estimate = progress.plan.seconds
     return None if estimate is None else max(0.0, estimate - progress.elapsed(now))
+
+
+def _rounds_later(progress: BenchProgress) -> float:
+    """Of the loads that follow, each with its warm-up: a round takes about as long at any concurrency."""
+    ask, begun = progress.plan.ask, 1 if progress.phase is None else progress.phase.number
+    later = (ask.concurrency or ()) * ask.repeats
+    return sum(1 + requests_at(ask, each) / each for each in later[begun:])
+
+
+def _under_way(progress: BenchProgress) -> int:
+    """Requests of a round of the load under way."""
+    phase = progress.phase
+    return 1 if phase is None or phase.concurrency is None else phase.concurrency

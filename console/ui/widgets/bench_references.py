@@ -19,6 +19,16 @@ def worth_reading(result: BenchResult, before: Sequence[BenchResult]) -> list[st
     return list(dict.fromkeys(each.id for each in chosen if each is not None))
 
 
+def not_comparable(result: BenchResult, before: Sequence[BenchResult]) -> Iterator[Reference]:
+    """Why the last one at this concurrency is not what the result stands against; none there can be."""
+    concurrency = result.context.max_concurrency
+    alike = [each for each in before if each.at < result.at and each.context.max_concurrency == concurrency]
+    if (last := max(alike, key=_time, default=None)) is not None:
+        first, *others = obstacles((last,), (result,))
+        more = f"; {len(others)} more: c compares them" if others else ""
+        yield Reference("last", None, f"{ago(last.at, result.at)}, cannot be compared (as A): {first}{more}")
+
+
 def references(
     result: BenchResult, before: Sequence[BenchResult], targets: Mapping[int, float]
 ) -> list[Reference]:

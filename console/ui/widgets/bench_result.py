@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from console.domain.bench.comparability import MOST_OTHERS
 from console.domain.bench.result import BenchResult, Client
 from console.domain.bench.targets import references_in_words
 
@@ -18,16 +19,15 @@ from .paragraphs import Paragraph
 from .progress import stretch
 
 LABEL_WIDTH = 10
-OTHERS_WORTH_SAYING = 0.05
-"""Requests of others in flight, on average."""
 NOT_KNOWN = "What was measured before is kept: c shows it."
 
 
 class Reference(NamedTuple):
-    """What a figure stands against."""
+    """What a figure stands against, or why it cannot."""
 
     label: str
-    tok_s: float
+    tok_s: float | None
+    """None: they cannot be compared, and `said` tells why."""
     said: str = ""
     is_target: bool = False
 
@@ -42,6 +42,9 @@ def ending_paragraphs(progress: BenchProgress, glyphs: Glyphs) -> Iterator[Parag
         yield Paragraph(progress.stopped.reason, head=(failed,))
         if progress.stopped.next:
             yield Paragraph(f"Next: {progress.stopped.next}")
+    elif progress.aborting is not None:
+        said = progress.aborting if progress.results else "before anything was measured"
+        yield _told("! ABORTED", said)
 
 
 def result_paragraphs(
@@ -89,7 +92,7 @@ def weaknesses(result: BenchResult, glyphs: Glyphs) -> Iterator[Paragraph]:
         yield _told("! tokens", _disagreement(result))
     if context.verified is False:
         yield _told("! settings", "what ran was not as the profile asks: see the result of its switch")
-    if context.other_load is not None and context.other_load > OTHERS_WORTH_SAYING:
+    if context.other_load is not None and context.other_load > MOST_OTHERS:
         yield _told("! others", f"{context.other_load:.1f} requests of others ran meanwhile, on average")
 
 
@@ -117,9 +120,13 @@ def _against(result: BenchResult, against: Sequence[Reference], glyphs: Glyphs) 
     figure = result.figures.output_throughput
     width = max((len(each.label) for each in against), default=0)
     for each in against:
+        label = Span(f"{each.label:<{width}} ", "muted")
+        if each.tok_s is None:
+            yield Paragraph(each.said, "muted", head=(label,))
+            continue
         share = figure / each.tok_s if each.tok_s else None
-        head = (Span(f"{each.label:<{width}} ", "muted"), Span(f"{rate(each.tok_s):>7}", "strong"))
-        yield Paragraph(each.said, "muted", head=(*head, *_ratio(share, each, glyphs), Span("  ")))
+        number = Span(f"{rate(each.tok_s):>7}", "strong")
+        yield Paragraph(each.said, "muted", head=(label, number, *_ratio(share, each, glyphs), Span("  ")))
 
 
 def _ratio(share: float | None, reference: Reference, glyphs: Glyphs) -> Line:
@@ -181,7 +188,9 @@ def shape_words(result: BenchResult) -> str:
 
 
 def _gpus(result: BenchResult) -> str:
-    gpu, tokens = result.context.gpu, result.figures.total_output_tokens
+    gpu = result.context.gpu
+    # The servers' count has what others were given, and the energy went into that too.
+    tokens = result.context.server_tokens or result.figures.total_output_tokens
     parts = [
         f"{label} {gpu[key]:,.0f}{unit}"
         for key, label, unit in (

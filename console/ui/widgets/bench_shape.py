@@ -36,18 +36,18 @@ FIELDS = (
     Field("output_tokens", "output tokens", "of each request, whatever the model would say"),
     Field("cache", "cache", "enter: the next of nonce, flushed, warm"),
     Field("repeats", "repeats", "of the whole: 3 make a comparison believable"),
-    Field("seed", "seed", "of the prompts"),
+    Field("seed", "seed", "a cache may know the prompts of one used before"),
 )
 
 
 def load_words(ask: BenchAsk) -> str:
-    """`16 requests at a time, 96 in all`, `1, 16 requests at a time in turn, 10, 96 in all`."""
+    """`16 requests at a time, 96 in all`, `1, 16 requests at a time in turn, 106 in all`."""
     loads = ask.concurrency or ()
     unit = "request" if loads == (1,) else "requests"
     turns = " in turn" if len(loads) > 1 else ""
-    counts = ", ".join(str(requests_at(ask, each)) for each in loads)
+    total = sum(requests_at(ask, each) for each in loads)
     times = "" if ask.repeats == 1 else f", {ask.repeats} times over"
-    return f"{', '.join(map(str, loads))} {unit} at a time{turns}, {counts} in all{times}"
+    return f"{', '.join(map(str, loads))} {unit} at a time{turns}, {total:,} in all{times}"
 
 
 def plan_words(plan: BenchPlan) -> str:

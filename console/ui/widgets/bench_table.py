@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from console.domain.bench.comparability import MOST_OTHERS
 from console.domain.bench.result import BenchResult, Figures, Spread
 from console.domain.bench.spreads import ENOUGH
 
@@ -13,7 +14,7 @@ from .meter import Glyphs, count, rate
 from .paragraphs import Paragraph
 
 COLUMNS = ("median", "mean", "p90", "p95", "p99", "max")
-NAME_WIDTH = 9
+NAME_WIDTH = 10
 N_WIDTH = 7
 WIDTH = 7
 RESULT_WIDTHS = (3, 8, 9, 9, 8, 10)
@@ -31,13 +32,18 @@ def spread_table(figures: Figures, glyphs: Glyphs) -> Iterator[Paragraph]:
 
 
 def named_spreads(figures: Figures) -> tuple[tuple[str, Spread], ...]:
-    """Each with its name; a gap between chunks of several tokens is no ITL."""
+    """Each with its name."""
     return (
         ("TTFT", figures.ttft_ms),
         ("TPOT", figures.tpot_ms),
-        ("chunk gap" if figures.itl_is_per_chunk else "ITL", figures.itl_ms),
+        (itl_name(per_chunk=figures.itl_is_per_chunk), figures.itl_ms),
         ("E2E", figures.e2e_latency_ms),
     )
+
+
+def itl_name(*, per_chunk: bool) -> str:
+    """A gap between chunks of several tokens is not one between tokens."""
+    return "ITL/chunk" if per_chunk else "ITL"
 
 
 def _cells(spread: Spread, glyphs: Glyphs) -> list[Span]:
@@ -103,4 +109,5 @@ def marks(result: BenchResult) -> list[str]:
         *(["partial"] if result.partial is not None else []),
         *(["client"] if result.client.limited is not None else []),
         *(["estimated"] if result.figures.tokens_estimated else []),
+        *(["others"] if (result.context.other_load or 0.0) > MOST_OTHERS else []),
     ]
