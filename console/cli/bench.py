@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
 
 import msgspec
@@ -112,13 +112,14 @@ async def _carried_out(bencher: Bencher, plan: BenchPlan, earlier: Earlier, wish
         say(f"stopped: {stopped.reason}" + (f". Next: {stopped.next}" if stopped.next else ""))
     if aborted.is_set():
         return INTERRUPTED
-    return FAILED if stopped is not None or not_measured(results) else DONE
+    limited = plan.ask.total_limit_s is not None
+    return DONE if stopped is None and are_whole(results, limited=limited) else FAILED
 
 
-def not_measured(results: Iterable[BenchResult]) -> bool:
-    """Is there a result of which no request succeeded, or none at all?"""
-    completed = [result.figures.completed for result in results]
-    return not completed or not all(completed)
+def are_whole(results: Sequence[BenchResult], *, limited: bool) -> bool:
+    """Is there at least one, and did each come to its end, or to the limit that was given?"""
+    ended = (result.figures.completed and (limited or result.partial is None) for result in results)
+    return bool(results) and all(ended)
 
 
 async def _measured(

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from console.domain.bench.benching import BenchPlan, prompts_for
-from console.domain.bench.comparability import MOST_OTHERS
+from console.domain.bench.comparability import was_cached
 from console.domain.bench.result import BenchResult, Client, Context, Figures, Spread
+from console.domain.bench.weaknesses import weaknesses
 
 NOT_ASSESSED = "n/a"
 SPREADS = ("mean", "median", "p90", "p95", "p99", "max")
@@ -16,7 +17,7 @@ LIST_HEAD = ("id", "began", "C", "in/out", "tok/s ", "TTFT ms", "of")
 TO_THE_RIGHT = (2, 4, 5)
 SHORT_ID = 8
 """Digits of an id that a list shows: enough to name it."""
-MARKED = "* partial, with failures, beside others, or limited by the client: see `bench show ID`"
+MARKED = "* partial, failures, client, cache or others: see `bench show ID`"
 
 
 def plan_lines(plan: BenchPlan) -> Iterator[str]:
@@ -116,6 +117,9 @@ def _circumstances(result: BenchResult) -> Iterator[str]:
         ours = figures.total_output_tokens
         agree = "as counted here" if context.server_tokens == ours else f"counted here: {ours:,}"
         yield f"  the servers' own count: {context.server_tokens:,} output tokens, {agree}"
+    if context.cached_share is not None and (context.cached_share >= 0.005 or context.cache == "warm"):
+        but = ", which it was not to" if was_cached(context) else ""
+        yield f"  a prefix cache served {context.cached_share:.0%} of the prompt tokens{but}"
     if context.gpu:
         yield f"  GPUs: {', '.join(_gpu(context.gpu, context.server_tokens or figures.total_output_tokens))}"
     if context.kv_transfer_gb_s is not None:
@@ -159,8 +163,7 @@ def list_lines(results: Sequence[BenchResult], width: int | None = None) -> Iter
 
 def is_marked(result: BenchResult) -> bool:
     """Is there something that must be known of it beside its figures?"""
-    others = (result.context.other_load or 0.0) > MOST_OTHERS
-    return bool(result.partial or result.figures.failed or result.client.limited or others)
+    return bool(result.figures.failed or weaknesses(result))
 
 
 def _row(result: BenchResult) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def _profiles(context: click.Context, parameter: click.Parameter, incomplete: st
 def bench(ask: BenchAsk, given: Given, yes: bool, as_json: bool) -> None:
     """Measure what runs, or look at what was measured.
 
-    Exit codes: 0 measured, 1 nothing succeeded or it was stopped, 3 nothing is ready, 4 host unreachable,
+    Exit codes: 0 measured, 1 it was cut off or nothing succeeded, 3 nothing is ready, 4 host unreachable,
     130 interrupted (what was measured is kept).
     """
     context = click.get_current_context()

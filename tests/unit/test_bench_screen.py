@@ -406,7 +406,7 @@ async def test_what_weakens_a_result_comes_first() -> None:
         failures=["timed out", "cut off", "cut off"],
         limited="the busiest worker took 88 % of a core",
         partial="the connection was lost",
-        context={"verified": False, "other_load": 2.4, "server_tokens": 7000},
+        context={"verified": False, "other_load": 2.4, "server_tokens": 7000, "cached_share": 0.4},
     )
     async with bench_seat(size=(120, 50)) as it:
         await begun(it)
@@ -417,6 +417,7 @@ async def test_what_weakens_a_result_comes_first() -> None:
             "! CLIENT it may have been the limit: the busiest worker took 88 % of a core",
             "! tokens 7,000 by the servers' counters",
             "! settings what ran was not as the profile asks",
+            "! cache 40% of the prompt tokens came from a prefix cache, which was not wanted",
             "! others 2.4 requests of others ran meanwhile",
         )
         said = it.said()

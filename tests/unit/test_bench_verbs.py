@@ -99,7 +99,7 @@ def test_the_list_has_the_newest_first_in_columns_that_align() -> None:
     ]
     assert "1,000.0*" in lines[0]
     assert "10.5 " in lines[1]
-    assert note.startswith("* partial")
+    assert note == "* partial, failures, client, cache or others: see `bench show ID`"
     assert len(asked("list", "--host", "other").stdout.splitlines()) == 2
     assert len(asked("list", "--profile", "pd-ll", "--limit", "1").stdout.splitlines()) == 2
     assert [each["dsv4"]["id"][0] for each in objects(asked("list", "--json"))] == ["c", "b", "a"]
@@ -108,7 +108,10 @@ def test_the_list_has_the_newest_first_in_columns_that_align() -> None:
 def test_what_ran_beside_others_is_marked() -> None:
     beside = changed(RESULT, context=changed(RESULT.context, other_load=3.0))
     assert "*" not in "".join(list_lines([RESULT]))
-    assert list(list_lines([beside], 120))[-1].startswith("* partial, with failures, beside others")
+    cached = changed(RESULT, context=changed(RESULT.context, cached_share=0.5))
+    assert list(list_lines([cached], 120))[-1] == list(list_lines([beside], 120))[-1]
+    assert "  a prefix cache served 50% of the prompt tokens, which it was not to" in result_lines(cached)
+    assert list(list_lines([beside], 120))[-1].startswith("* partial, failures, client, cache or others")
 
 
 def test_no_line_of_the_list_wraps_at_80_columns() -> None:
@@ -523,6 +526,13 @@ def test_a_run_of_which_nothing_succeeded_has_failed(monkeypatch: pytest.MonkeyP
     assert measured().exit_code == 1
     use(monkeypatch, FakeHost())
     assert measured().exit_code == 1
+
+
+def test_a_run_that_was_cut_off_has_failed_unless_a_limit_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, FakeHost(changed(RESULT, partial="the target answered no more: the last 9 all failed")))
+    assert measured().exit_code == 1
+    use(monkeypatch, FakeHost(changed(RESULT, partial="stopped before all requests were answered")))
+    assert measured("--limit", "5").exit_code == 0
 
 
 def test_a_run_that_is_stopped_has_printed_what_it_measured(monkeypatch: pytest.MonkeyPatch) -> None:

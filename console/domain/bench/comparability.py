@@ -66,6 +66,11 @@ def several(settings: int) -> str:
     return f"{settings} settings differ: the effect can't be given to one of them"
 
 
+def had_others(context: Context) -> bool:
+    """Requests of others ran meanwhile."""
+    return context.other_load is not None and context.other_load > MOST_OTHERS
+
+
 def was_cached(context: Context) -> bool:
     """A prefix cache served prompts that it was not meant to serve: the result is not that of the shape."""
     share = context.cached_share
@@ -94,7 +99,7 @@ def _flaws(name: str, result: BenchResult) -> Iterator[str]:
         yield f"the tokens of {name} are estimated: some answer had no usage"
     if was_cached(context):
         yield f"a prefix cache served {context.cached_share:.0%} of the prompt tokens of {name}"
-    if context.other_load is not None and context.other_load > MOST_OTHERS:
+    if had_others(context):
         yield f"others had {context.other_load:.1f} requests in flight during {name}"
     if result.client.limited:
         yield f"the client may have been the limit of {name}: {result.client.limited}"

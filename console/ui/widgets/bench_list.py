@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Literal, NamedTuple
 
 from console.domain.bench.result import BenchResult
+from console.domain.bench.weaknesses import weaknesses
 
-from .bench_table import cell, marks
+from .bench_table import cell
 from .lines import Line, Span, fit
 from .marked_list import MarkedList
 from .meter import UNICODE, Glyphs, rate
@@ -81,7 +82,7 @@ def _row(result: BenchResult, columns: Columns, glyphs: Glyphs) -> Line:
     )
     shown = "".join(f"{text:>{width}}" for text, (_, width) in zip(numbers, NUMBERS, strict=True))
     shape = f"  {context.input_tokens}/{context.output_tokens} {context.cache}"
-    weak = [*marks(result), *(["failures"] if figures.failed else [])]
+    weak = [*weaknesses(result), *(["failures"] if figures.failed else [])]
     return (
         Span(f"{_time(result.at, columns)} ", "muted"),
         Span(fit(clean(_profile(result), glyphs), columns.profile, glyphs)),
@@ -107,7 +108,7 @@ def found(result: BenchResult, wanted: str) -> bool:
     context = result.context
     said = (
         f"{_profile(result)} {context.host} {context.cache} {result.label}"
-        f" {context.input_tokens}/{context.output_tokens} {' '.join(marks(result))} {result.id}"
+        f" {context.input_tokens}/{context.output_tokens} {' '.join(weaknesses(result))} {result.id}"
     ).lower()
     concurrency = f"c={context.max_concurrency}"
     return all(word in ("c=", concurrency) or word in said for word in wanted.lower().split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from console.domain.bench.comparability import MOST_OTHERS
+from console.domain.bench.comparability import had_others, was_cached
 from console.domain.bench.result import BenchResult, Client
 from console.domain.bench.targets import references_in_words
 
@@ -90,9 +90,12 @@ def weaknesses(result: BenchResult, glyphs: Glyphs) -> Iterator[Paragraph]:
         yield _told("! tokens", "estimated by chunks: some answer had no usage")
     if context.server_tokens is not None and context.server_tokens != figures.total_output_tokens:
         yield _told("! tokens", _disagreement(result))
+    if was_cached(context):
+        share = f"{context.cached_share:.0%} of the prompt tokens"
+        yield _told("! cache", f"{share} came from a prefix cache, which was not wanted")
     if context.verified is False:
         yield _told("! settings", "what ran was not as the profile asks: see the result of its switch")
-    if context.other_load is not None and context.other_load > MOST_OTHERS:
+    if had_others(context):
         yield _told("! others", f"{context.other_load:.1f} requests of others ran meanwhile, on average")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from console.domain.bench.comparability import MOST_OTHERS
 from console.domain.bench.result import BenchResult, Figures, Spread
 from console.domain.bench.spreads import ENOUGH
+from console.domain.bench.weaknesses import weaknesses
 
 from .histogram import ms
 from .lines import Span
@@ -99,15 +99,5 @@ def _row(cells: Sequence[str]) -> str:
 
 def _remark(result: BenchResult) -> str:
     said = [f"{result.figures.failed} failed"] if result.figures.failed else []
-    said += marks(result)
+    said += weaknesses(result)
     return f"! {', '.join(said)}" if said else ""
-
-
-def marks(result: BenchResult) -> list[str]:
-    """The words for what makes a result less than it seems."""
-    return [
-        *(["partial"] if result.partial is not None else []),
-        *(["client"] if result.client.limited is not None else []),
-        *(["estimated"] if result.figures.tokens_estimated else []),
-        *(["others"] if (result.context.other_load or 0.0) > MOST_OTHERS else []),
-    ]
