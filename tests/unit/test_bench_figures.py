@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from console.domain.bench.figures import figures, running
 from console.domain.bench.load import RequestTiming
 from console.domain.bench.seconds import tokens_per_chunk, tokens_per_second
-from console.domain.bench.spreads import histogram, percentile, spread, tail
+from console.domain.bench.spreads import percentile, spread, tail
 from tests.unit.bench_results import in_turn, request
 
 THINKS = RequestTiming(
@@ -121,17 +121,6 @@ class TestSpreads:
 
     def test_of_nothing_there_is_no_tail(self) -> None:
         assert tail(spread([])) is None
-
-    def test_histogram_counts_every_value_once(self) -> None:
-        found = histogram([0.0, 1.0, 2.0, 9.9, 10.0], 5)
-        assert found is not None
-        assert (found.low, found.high, found.counts) == (0.0, 10.0, (2, 1, 0, 0, 2))
-
-    def test_histogram_of_equal_values_and_of_none(self) -> None:
-        equal = histogram([3.0, 3.0], 10)
-        assert equal is not None
-        assert equal.counts == (2,)
-        assert histogram([], 10) is None
 
 
 @st.composite

@@ -10,20 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean, pstdev
 
-import msgspec
-
 from .result import Spread
 
 ENOUGH = {90: 10, 95: 20, 99: 100}
 """How many values a percentile needs."""
-
-
-class Histogram(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts in bins of equal width from the lowest value to the highest."""
-
-    low: float
-    high: float
-    counts: tuple[int, ...]
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -58,19 +48,6 @@ def tail(spread: Spread) -> tuple[str, float] | None:
         if value is not None:
             return name, value
     return None
-
-
-def histogram(values: Sequence[float], bins: int) -> Histogram | None:
-    """None: no values. Equal values share one bin."""
-    if not values:
-        return None
-    low, high = min(values), max(values)
-    if low == high:
-        return Histogram(low=low, high=high, counts=(len(values),))
-    counts = [0] * bins
-    for value in values:
-        counts[min(int((value - low) / (high - low) * bins), bins - 1)] += 1
-    return Histogram(low=low, high=high, counts=tuple(counts))
 
 
 def _told(ordered: Sequence[float], percent: int) -> float | None:
