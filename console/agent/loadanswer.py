@@ -45,7 +45,7 @@ class Answer:
             self._done = True
             return False
         try:
-            return self._take_content(json.loads(event), at)
+            return self._take_content(json.loads(event.decode()), at)
         except (ValueError, AttributeError, TypeError):
             self._fail_midway(f"an event that is no chunk of a completion: {plain(event)}", at)
             return False

@@ -24,9 +24,12 @@ def main(spec: Spec) -> None:
         fail(f"{sys.executable} has no httpx to send requests with: {error}")
         return
     try:
-        httpx.URL(spec["url"])
+        scheme = httpx.URL(spec["url"]).scheme
     except httpx.InvalidURL as error:
         fail(f"{spec['url']} is no address: {error}")
+        return
+    if scheme != "http":
+        fail(f"{spec['url']} is no address for a load: it does not begin with http://")
         return
     importlib.import_module(".loadlead", __package__).generate(dict(DEFAULTS, **spec))
 

@@ -11,10 +11,9 @@ from typing import Any, AsyncIterator, Callable, Dict
 import httpx
 
 from .loadanswer import Answer, refusal
+from .loadtransport import LoadTransport
 from .sse import EventReader
 
-KEEPALIVE_S = 4.0
-"""uvicorn closes what idles for 5 s: no request is sent into a connection that just ends."""
 REFUSAL_BYTES = 4096
 
 Spec = Dict[str, Any]
@@ -158,10 +157,7 @@ def client(places: int, api_key: str | None) -> httpx.AsyncClient:
     headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
-    limits = httpx.Limits(
-        max_connections=None, max_keepalive_connections=places, keepalive_expiry=KEEPALIVE_S
-    )
-    return httpx.AsyncClient(headers=headers, limits=limits, timeout=None, trust_env=False)
+    return httpx.AsyncClient(transport=LoadTransport(places), headers=headers, timeout=None, trust_env=False)
 
 
 async def beginning(response: httpx.Response) -> bytes:

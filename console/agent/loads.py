@@ -36,6 +36,7 @@ MODULES = (
     "loadmerge",
     "loadrequest",
     "loadstats",
+    "loadtransport",
     "loadworker",
     "sse",
     "tether",

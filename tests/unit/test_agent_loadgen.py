@@ -339,6 +339,11 @@ def test_an_address_that_is_none_is_told(run: Begin) -> None:
     assert "is no address" in run("x", url="http://127.0.0.1:x/").failure
 
 
+def test_an_address_that_is_not_of_plain_http_is_told(run: Begin) -> None:
+    failure = run("x", url="https://127.0.0.1:9/v1/completions").failure
+    assert failure.endswith("/v1/completions is no address for a load: it does not begin with http://")
+
+
 @pytest.mark.parametrize("way", ["SIGTERM", "the end of stdin"])
 def test_a_stop_tells_what_was_measured_and_ends_within_a_second(begin: Begin, way: str) -> None:
     load = begin(*[paced("long", 5000, 0.01)] * 40, concurrency=4, workers=2)
