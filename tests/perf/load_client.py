@@ -33,8 +33,6 @@ sys.path.insert(0, str(REPOSITORY))
 
 from console.agent.loads import LAST, LoadChild  # noqa: E402 # the path comes first
 from tests.realstack.stack import HOME as REALSTACK  # noqa: E402
-from tests.realstack.two_clients import Shape as TheirShape  # noqa: E402
-from tests.realstack.two_clients import sglangs_client  # noqa: E402
 from tests.unit.streaming_server import StreamingServer, paced  # noqa: E402
 
 STREAMS = 16
@@ -97,9 +95,12 @@ def generator(workers: int, shape: Shape) -> None:
 
 def sglang(shape: Shape) -> None:
     """sglang's own client, in its own environment."""
-    load = TheirShape(7, shape.tokens, shape.streams, shape.streams)
+    # Here, so that a machine without it needs nothing but httpx.
+    from tests.realstack import two_clients
+
+    load = two_clients.Shape(7, shape.tokens, shape.streams, shape.streams)
     with tempfile.TemporaryDirectory() as folder:
-        done = sglangs_client(shape.prompts(), load, urlsplit(shape.url).port or 0, Path(folder))
+        done = two_clients.sglangs_client(shape.prompts(), load, urlsplit(shape.url).port or 0, Path(folder))
     assert done["completed"] == shape.streams, done
 
 
