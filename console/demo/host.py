@@ -27,30 +27,31 @@ SESSION_PATIENCE_S = 0.3
 _POLL_S = 0.03
 _TUNING = ("CUDA_", "NCCL_", "SGL_", "SGLANG_", "UCX_")
 """Variables of whoever starts the demo that its servers would heed."""
-_MODEL = "DeepSeek-V4-Flash-NVFP4"
+MODELS = Path(__file__).with_name("models")
+"""Enough of a model for whoever looks whether it is there. Not in the host's folder: benchmarks of
+another path are of another model."""
 
 
 class DemoHost:
     """A folder and the processes that belong to it. `close` ends them all and removes the folder.
 
     The folder has `state`, by which the simulated programs know of each other, `alive` (see
-    demohost.lifeline), `models`, and `agent`, the state folder of the console's agent.
+    demohost.lifeline), and `agent`, the state folder of the console's agent.
     """
 
     def __init__(self, folder: Path, gpus: int, ports: PortBlock) -> None:
         self._folder, self._gpus, self._ports = folder, gpus, ports
         self._id = uuid4().hex
         self._token = f"DSV4_DEMO={self._id}"
-        for name in ("agent", "state", "models"):
+        for name in ("agent", "state"):
             (folder / name).mkdir(mode=0o700)
-        _make_model(folder / "models" / _MODEL)
         self._alive = _hold(folder / "alive")
         self._deployment = Deployment(folder / "agent", self.environment)
 
     @property
     def variables(self) -> dict[str, str]:
         """What the demo's profiles must be told about the host."""
-        return {"DSV4_DEMO_FOLDER": str(self._folder), "DSV4_DEMO_PORTS": str(self._ports.prefix)}
+        return {"DSV4_DEMO_MODELS": str(MODELS), "DSV4_DEMO_PORTS": str(self._ports.prefix)}
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -59,6 +60,7 @@ class DemoHost:
         return {
             **inherited,
             **self.variables,
+            "DSV4_DEMO_FOLDER": str(self._folder),
             "PYTHONPATH": str(PYTHONPATH),
             "DSV4_DEMO": self._id,
             # The agent shows this host's own processes, not those of the machine that it runs on.
@@ -128,12 +130,6 @@ def _hold(path: Path) -> IO[bytes]:
     alive = open(path, "wb")  # noqa: SIM115 - held for as long as the host lives
     fcntl.flock(alive, fcntl.LOCK_EX)
     return alive
-
-
-def _make_model(folder: Path) -> None:
-    """Enough of a model for whoever looks whether it is there."""
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"architectures": ["DeepseekV4ForCausalLM"]}))
 
 
 def _environment_of(pid: int) -> list[bytes]:

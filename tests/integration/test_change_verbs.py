@@ -146,6 +146,7 @@ class Box:
         """A server on the demo host that no console launched."""
         environment = self._environment() | {
             "PYTHONPATH": str(PYTHONPATH),
+            "DSV4_DEMO_FOLDER": str(self.demo.folder),
             "DSV4_DEMO_GPUS": "8",
             "DSV4_DEMO": self.demo.said["env"][0].partition("=")[2],
         }

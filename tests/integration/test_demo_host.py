@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -26,8 +27,8 @@ def port_of(demo: Demo, role: str) -> int:
     return demo.router_port() if role == "router" else int(demo.flag(role, "--port"))
 
 
-async def counter(demo: Demo, role: str, name: str, **labels: str) -> float:
-    _, page = await demo.ask(port_of(demo, role), "/metrics")
+async def counter(demo: Demo, role: str, name: str, through: Any = None, **labels: str) -> float:
+    _, page = await demo.ask(port_of(demo, role), "/metrics", through=through)
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:
             if sample.name == name and labels.items() <= sample.labels.items():
@@ -193,6 +194,30 @@ async def test_a_streamed_completion_goes_through_both_roles(demo: Demo) -> None
     assert b'endpoint="completions"' in page
 
 
+async def test_servers_count_nothing_but_what_is_asked_of_them(demo: Demo) -> None:
+    """While somebody real is served and just after: no simulated request is counted on either role."""
+    router = port_of(demo, "router")
+    async with demo.connect() as connection:
+
+        async def counted() -> list[float]:
+            names = ("sglang:generation_tokens_total", "sglang:num_requests_total")
+            return [
+                await counter(demo, role, name, connection)
+                for role in ("prefill", "decode")
+                for name in names
+            ]
+
+        async def ask(tokens: int) -> None:
+            body = {"prompt": "Hello", "max_tokens": tokens, "ignore_eos": True}
+            assert (await demo.ask(router, "/v1/completions", body, connection))[0] == 200
+
+        await ask(1)
+        before = await counted()
+        await ask(250)
+        after = await counted()
+    assert [now - was for was, now in zip(before, after, strict=True)] == [1, 1, 250, 1]
+
+
 async def test_a_chat_opens_with_its_role(demo: Demo) -> None:
     body = {
         "messages": [{"role": "user", "content": "Hello"}],
@@ -240,6 +265,8 @@ async def test_gpus_look_as_their_servers_work(demo: Demo) -> None:
         "print(json.dumps([[n.nvmlDeviceGetUtilizationRates(g).gpu, n.nvmlDeviceGetPowerUsage(g) // 1000, "
         "n.nvmlDeviceGetComputeRunningProcesses(g)[0].pid] for g in h]))"
     )
+    more_than_one = 1.5 / 24  # one is the request of a test before this
+    await eventually(lambda: demo.server("decode")["intensity"] > more_than_one, "simulated users are away")
     async with demo.connect() as connection:
         done = await connection.run(f"{demo.said['python']} -S -c '{code}'", check=True)
     gpus = json.loads(done.stdout)

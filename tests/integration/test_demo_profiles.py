@@ -19,6 +19,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from console.demo.host import MODELS
 from console.domain.gpu import GpuSample, Sample
 from console.domain.host_facts import FlagChecks, Group, Holders, HostFacts
 from console.domain.launch import Launch, launches
@@ -365,17 +366,18 @@ async def test_two_demos_have_ports_of_their_own(demo: Demo, tmp_path: Path) -> 
             assert (await each.ask(each.router_port(), "/readiness"))[0] == 200
 
 
-def test_the_console_learns_which_ports_and_folder_are_the_demos() -> None:
+def test_the_console_learns_which_ports_and_models_are_the_demos() -> None:
     script = (
         "import asyncio; from console.cli.demo_host import DemoProcess; "
         "from console.cli.operator import profile_folders; from console.profiles import load_profile; "
         "doors = asyncio.run(DemoProcess().doors()); profile = load_profile('demo-pd', profile_folders()); "
-        "print(doors.variables['DSV4_DEMO_FOLDER'], doors.variables['DSV4_DEMO_PORTS'], profile.model, "
+        "print(doors.client_key, doors.variables['DSV4_DEMO_PORTS'], profile.model, "
         "profile.servers[0].port)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
-    folder, prefix, model, port = done.stdout.split()
-    assert (model, port) == (f"{folder}/models/DeepSeek-V4-Flash-NVFP4", f"{prefix}00")
-    wait_until(lambda: not Path(folder).exists(), "the demo lives on")
+    key, prefix, model, port = done.stdout.split()
+    assert (model, port) == (str(MODELS / "DeepSeek-V4-Flash-NVFP4"), f"{prefix}00")
+    assert Path(model, "config.json").is_file()
+    wait_until(lambda: not Path(key).exists(), "the demo lives on")

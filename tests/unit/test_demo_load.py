@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +21,30 @@ NOON = 1_796_000_400.0
 def demo() -> Iterator[Import]:
     with demo_modules() as load:
         yield load
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """A host's folder."""
+    (tmp_path / "state").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def serving(demo: Import, host: Path) -> Any:
+    """A server alone that is up."""
+    args = demo("sglang.server_args").parse(("--model-path", "/m", "--tp", "4"))
+    plan = demo("sglang.memory").plan_memory(args, 0.0)
+    log = demo("sglang.log").ServerLog(4)
+    serving = demo("sglang.serving").Serving(host, args, plan, (1, 2, 3, 4), log)
+    serving.status = "up"
+    return serving
+
+
+def pass_by(host: Path) -> None:
+    """The last real request was four seconds ago."""
+    then = time.time() - 4
+    os.utime(host / "state" / "real-request", (then, then))
 
 
 def test_the_load_rises_and_falls_within_a_minute(demo: Import) -> None:
@@ -47,6 +75,28 @@ def test_the_load_can_be_switched_off(demo: Import, monkeypatch: pytest.MonkeyPa
     load = demo("demohost.load")
     monkeypatch.setenv("DSV4_DEMO_LOAD", "0")
     assert load.load_at(NOON) == load.IDLE
+
+
+def test_simulated_users_step_back_while_somebody_real_is_served(serving: Any, host: Path) -> None:
+    serving.tick()
+    assert serving.engine.load.running > 0
+    with serving.occupied():
+        pass_by(host)
+        serving.tick()
+        assert serving.engine.running == 1
+    serving.tick()
+    assert serving.engine.running == 0
+    pass_by(host)
+    serving.tick()
+    assert serving.engine.load.running > 0
+
+
+def test_simulated_users_step_back_for_another_servers_request(
+    demo: Import, serving: Any, host: Path
+) -> None:
+    demo("demohost.real_requests").note(host)
+    serving.tick()
+    assert serving.engine.running == 0
 
 
 def test_more_requests_give_more_tokens_but_fewer_to_each(demo: Import) -> None:

@@ -30,7 +30,7 @@ def listener() -> Iterator[socket.socket]:
 @pytest.fixture(params=["demo-pd", "demo-ll", "demo-single", "demo-tp8", "demo-oom", "demo-broken-flag"])
 def profile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Profile:
     monkeypatch.setenv("DSV4_DEMO_PORTS", "299")
-    monkeypatch.setenv("DSV4_DEMO_FOLDER", "/demo")
+    monkeypatch.setenv("DSV4_DEMO_MODELS", "/demo/models")
     return load_profile(request.param, SHIPPED)
 
 

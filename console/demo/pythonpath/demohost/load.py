@@ -1,7 +1,8 @@
 """The simulated users of the demo: one load that prefill, decode and GPUs all follow.
 
 It is a function of the wall clock alone, so separate processes agree on it without talking. Over a minute it
-rises from 2 requests in decode to 24 and falls again, with smaller waves on top.
+rises from 2 requests in decode to 24 and falls again, with smaller waves on top. It is not there while
+somebody real is served (see demohost.real_requests).
 """
 
 from __future__ import annotations

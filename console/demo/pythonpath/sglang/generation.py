@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from sglang.engine import PREFILL_TOK_S, Engine, Finished
+from sglang.engine import PREFILL_TOK_S, Finished
 from sglang.prefix_cache import PrefixCache, count_tokens
-from sglang.server_args import ServerArgs
+from sglang.serving import Serving
 from sglang.transfer import ComputedPrompt, Outbox, fetch
 
 _WORDS = [
@@ -144,14 +144,15 @@ class Piece(NamedTuple):
 class Generator:
     """Serves requests at the engine's speed."""
 
-    def __init__(self, args: ServerArgs, engine: Engine, cache: PrefixCache, outbox: Outbox) -> None:
-        self._args, self._engine, self._cache, self._outbox = args, engine, cache, outbox
+    def __init__(self, serving: Serving, cache: PrefixCache, outbox: Outbox) -> None:
+        self._serving, self._cache, self._outbox = serving, cache, outbox
+        self._args, self._engine = serving.args, serving.engine
 
     async def pieces(self, asked: Asked) -> AsyncGenerator[tuple[ComputedPrompt, Piece], None]:
         """Tokens as they come, with what is known about the prompt. Raises RequestError and TransferError."""
         self._check(asked)
         began = time.monotonic()
-        with self._engine.occupied():
+        with self._serving.occupied():
             prompt = await self._prompt(asked)
             ttft, generated = 0.0, 0
             async for piece in self._decode(asked):

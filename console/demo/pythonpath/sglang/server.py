@@ -64,7 +64,7 @@ class Server:
         self._args, self._log = serving.args, serving.log
         self._cache = PrefixCache(not self._args.resolved["disable_radix_cache"])
         self._outbox = Outbox()
-        generator = Generator(self._args, serving.engine, self._cache, self._outbox)
+        generator = Generator(serving, self._cache, self._outbox)
         completions = Completions(self._args, generator, serving.metrics, self._log)
         self._api = HttpApi(serving, completions, self._cache)
         self._asked_to_stop = asyncio.Event()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from demohost import state
+from demohost import real_requests, state
 from demohost.load import CACHED_TOKENS, PROMPT_TOKENS
 
 from sglang.engine import TRANSFER_GB_S, Engine
@@ -53,9 +55,23 @@ class Serving:
     def tick(self) -> None:
         """Do what was to do since the last tick, and say so."""
         now = time.time()
-        self.engine.advance(now, self.status == "up" and self._peers.complete(self.engine.running))
+        if self.engine.real:
+            real_requests.note(self._folder)
+        self.engine.advance(now, self._flowing(now))
         self.reporter.report(now)
         self.publish(self.status_phase, self.plan.mib())
+
+    def _flowing(self, now: float) -> bool:
+        """Do simulated users' requests come?"""
+        complete = self.status == "up" and self._peers.complete(self.engine.running)
+        return complete and not real_requests.are_recent(self._folder, now)
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """One real request is being worked on. Other servers see it before anything is counted of it."""
+        real_requests.note(self._folder)
+        with self.engine.occupied():
+            yield
 
     @property
     def status_phase(self) -> state.Phase:
