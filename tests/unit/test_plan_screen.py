@@ -393,6 +393,25 @@ async def test_a_host_that_stays_away_is_told_and_no_crash() -> None:
         assert it.buttons() == ["[Close]"]
 
 
+async def test_without_a_result_nobody_knows_how_it_ended() -> None:
+    async with seat() as it:
+        await begun(it)
+        it.operator.execution.feed(StepEvent(index=0, kind="began"), None)
+        await it.shows("✗ LOST it ended without a result", "Whether it went on is not known")
+        assert it.buttons() == ["[Close]"]
+
+
+async def test_a_host_that_is_lost_after_the_result_leaves_it() -> None:
+    async with seat() as it:
+        await begun(it)
+        await it.press("q")
+        it.operator.execution.feed(DONE, ConnectionLost("no answer for 60 s", where="ct200"))
+        await it.until(lambda: any(DONE.sentence in said for said in it.told()), "the end is not told")
+        assert not any("no answer" in said for said in it.told())
+        await it.press("p")
+        await it.shows("● DONE pd-ll serves, proven and verified.")
+
+
 async def test_a_refusal_of_the_last_moment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = CannedOperator()
     async with seat(operator) as it:
