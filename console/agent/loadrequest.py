@@ -52,11 +52,11 @@ class Turn:
 class Endpoint:
     """Where the requests of one process go. Made where its loop runs."""
 
-    def __init__(self, spec: Spec, places: int) -> None:
+    def __init__(self, spec: Spec) -> None:
         self.url: str = spec["url"]
         self._spec = spec
         self._turns = asyncio.Lock()
-        self.client = client(places, spec.get("api_key"))
+        self.client = client(spec.get("api_key"))
 
     @contextlib.asynccontextmanager
     async def answered(self, body: bytes, sent: At) -> AsyncIterator[httpx.Response]:
@@ -152,12 +152,12 @@ class Flight:
                 return
 
 
-def client(places: int, api_key: str | None) -> httpx.AsyncClient:
+def client(api_key: str | None) -> httpx.AsyncClient:
     """A client whose only limit is ours."""
     headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
-    return httpx.AsyncClient(transport=LoadTransport(places), headers=headers, timeout=None, trust_env=False)
+    return httpx.AsyncClient(transport=LoadTransport(), headers=headers, timeout=None, trust_env=False)
 
 
 async def beginning(response: httpx.Response) -> bytes:

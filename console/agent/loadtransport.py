@@ -9,27 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import select
 import socket
 from typing import Any, AsyncIterator, Iterable, Iterator
 
 import httpcore
 import httpx
 
-KEEPALIVE_S = 4.0
-"""uvicorn closes what idles for 5 s: no request is sent into a connection that just ends."""
-
 
 class LoadTransport(httpx.AsyncBaseTransport):
-    """For `httpx.AsyncClient(transport=LoadTransport(places), timeout=None)`: plain http, and as many
-    connections as there are requests; `places` of them are kept. Timeouts are not looked at."""
+    """For `httpx.AsyncClient(transport=LoadTransport(), timeout=None)`: plain http, and a connection for
+    each request, as sglang's client has it. Timeouts are not looked at.
 
-    def __init__(self, places: int) -> None:
+    A connection that is used again is acknowledged late by the kernel (tcp(7), TCP_QUICKACK), and a server
+    that does not set TCP_NODELAY, as the router, holds its first token back until then: 40 ms.
+    """
+
+    def __init__(self) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            max_connections=None,
-            max_keepalive_connections=places,
-            keepalive_expiry=KEEPALIVE_S,
-            network_backend=_Backend(),
+            max_connections=None, max_keepalive_connections=0, network_backend=_Backend()
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -98,8 +95,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
 class _Stream(httpcore.AsyncNetworkStream):
     """A connected socket, of which the loop is told once, and not at every read as loop.sock_recv does.
 
-    Nothing is read ahead: TCP holds back a server that is too fast, and what comes to an idle connection, its
-    end above all, stays in the socket to be seen.
+    Nothing is read ahead: TCP holds back a server that is too fast.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -130,10 +126,6 @@ class _Stream(httpcore.AsyncNetworkStream):
     async def aclose(self) -> None:
         self._unwatch()
         self._socket.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        # The pool asks this of an idle connection, to see whether the server has closed it.
-        return is_readable(self._socket) if info == "is_readable" else None
 
     def _receive(self) -> None:
         if self._asked is None or self._asked.done():
@@ -172,13 +164,6 @@ async def connected_to(family: int, address: tuple[Any, ...]) -> socket.socket:
         await asyncio.get_running_loop().sock_connect(sock, address)
         unless_connected.pop_all()
     return sock
-
-
-def is_readable(sock: socket.socket) -> bool:
-    """Whether something, or the end, is there to be read."""
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 @contextlib.contextmanager

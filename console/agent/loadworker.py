@@ -54,7 +54,7 @@ class Worker:
         self._places = places
         self._link = link
         self._writer = FrameWriter(link.fileno())
-        self._endpoint = Endpoint(spec, places)
+        self._endpoint = Endpoint(spec)
         self._lag = LoopLag()
         self._flights: set[Flight] = set()
         self._stopped: str | None = None

@@ -24,7 +24,7 @@ class Doors(msgspec.Struct, frozen=True):
     client_key: str
     known_hosts: str
     variables: dict[str, str]
-    """What the demo's profiles want to find in this process's environment: where its model is, and its ports."""
+    """What the demo's profiles want in this process's environment: where its model is, and its ports."""
 
 
 class DemoProcess:

@@ -37,21 +37,21 @@ def host(tmp_path: Path) -> Iterator[RealHost]:
         yield host
 
 
-def ran(*words: str) -> list[dict[str, Any]]:
-    """The objects that a verb prints."""
+def ran(*words: str) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code of a verb, and the objects that it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "console", "--host", "gpu-box", *words],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
     )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_an_ab_finds_what_a_setting_does_and_where(host: RealHost) -> None:
-    ran("switch", "many", "--yes", "--json")
-    *results, end = ran("bench", "ab", "many", "one", "--repeats", "3", *SHAPE, "--yes", "--json")
+    assert ran("switch", "many", "--yes", "--json")[0] == 0
+    code, (*results, end) = ran("bench", "ab", "many", "one", "--repeats", "3", *SHAPE, "--yes", "--json")
     assert [result["dsv4"]["context"]["profile"] for result in results[::2]] == [
         *("many", "one", "one", "many", "many", "one")
     ]
@@ -59,15 +59,19 @@ def test_an_ab_finds_what_a_setting_does_and_where(host: RealHost) -> None:
     assert {result["dsv4"]["context"]["verified"] for result in results} == {True}
     assert [result["completed"] for result in results] == [48] * 12
     said = end["ab"]
-    assert (said["settings"], said["obstacles"], said["stopped"]) == (1, [], None)
+    assert (said["settings"], said["stopped"], said["runs_again"]) == (1, None, True)
+    # On two cores beside a server the client may be late, and is honest about it: there is no verdict then.
+    assert all("the client may have been the limit" in each for each in said["obstacles"]), said
+    answered = not said["obstacles"]
+    assert code == (0 if answered else 1)
     alone, together = (output_of(said, concurrency) for concurrency in ("1", "16"))
     assert (together["verdict"], together["high"] < 0.8) == ("slower", True), together
     assert alone["verdict"] == "no difference shown" or abs(alone["ratio"] - 1.0) < BY_CHANCE, alone
-    (status,) = ran("status", "--json")
+    _, (status,) = ran("status", "--json")
     assert (status["deployment"]["profile"], status["deployment"]["state"]) == ("many", "serving")
-    entry = ran("journal", "--json")[0]
-    assert (entry["verb"], entry["state"]) == ("ab", "done")
-    assert "C=16: B is slower" in entry["sentence"]
+    entry = ran("journal", "--json")[1][0]
+    assert (entry["verb"], entry["state"]) == ("ab", "done" if answered else "failed")
+    assert ("C=16: B is slower" if answered else "not comparable: ") in entry["sentence"]
 
 
 def output_of(said: dict[str, Any], concurrency: str) -> dict[str, Any]:

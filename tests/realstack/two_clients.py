@@ -1,7 +1,7 @@
-"""The console's benchmark and sglang's own client, asked for the same load of the same server.
+"""The console's load generator and sglang's own client, asked for the same load of the same server.
 
-shape = Shape(input_tokens=64, output_tokens=32, concurrency=4, requests=16)
-ours, theirs = by_console(shape), by_sglang(shape, port, folder)
+shape = Shape(input_tokens=128, output_tokens=32, concurrency=4, requests=16)
+ours, theirs = by_generator(shape, port), by_sglang(shape, port, folder)
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ import asyncio
 import json
 import os
 import random
+import select
 import subprocess
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
+from console.agent.loads import LoadChild
+from console.domain.bench.figures import figures
+from console.domain.bench.load import LoadDone, LoadEvent, LoadFailed, LoadRequests, LoadSpec
 from console.domain.bench.prompts import prompts
 from console.remote.local import LocalHost
 from console.remote.sglang import SglangClient
@@ -25,9 +30,10 @@ from console.services.bench_load import calibrate_on
 from tests.realstack.stack import HOME
 
 LIMIT_S = 180.0
+PYTHON = HOME / "venv/bin/python"
 
 Figures = dict[str, Any]
-"""One line of the JSONL that sglang's client writes; the console prints the same fields and more."""
+"""By the names that sglang's client gives them in its JSONL."""
 
 
 class Shape(NamedTuple):
@@ -39,45 +45,70 @@ class Shape(NamedTuple):
     requests: int
 
 
-def by_console(shape: Shape) -> Figures:
-    """`bench` on `gpu-box`. Raises AssertionError."""
-    done = run(
-        [
-            *(sys.executable, "-m", "console", "--host", "gpu-box", "bench", "--yes", "--json"),
-            *("-c", str(shape.concurrency), "--prompts", str(shape.requests)),
-            *("--input", str(shape.input_tokens), "--output", str(shape.output_tokens)),
-        ]
+def by_generator(shape: Shape, port: int) -> Figures:
+    """The load generator as the agent starts it, under SGLang's Python. Raises AssertionError."""
+    spec = LoadSpec(
+        url=f"http://127.0.0.1:{port}/v1/completions",
+        model="default",
+        prompts=asyncio.run(made_prompts(shape, port)),
+        output_tokens=shape.output_tokens,
+        concurrency=shape.concurrency,
     )
-    figures: Figures = json.loads(done.stdout)
-    return figures
+    told = list(_events(LoadChild(str(PYTHON), msgspec.to_builtins(spec))))
+    done = told[-1]
+    assert isinstance(done, LoadDone), done
+    timings = [timing for event in told if isinstance(event, LoadRequests) for timing in event.items]
+    found = figures(timings, done.duration_s)
+    return {
+        "completed": found.completed,
+        "total_input_tokens": found.total_input_tokens,
+        "total_output_tokens": found.total_output_tokens,
+        "output_throughput": found.output_throughput,
+        "median_ttft_ms": found.ttft_ms.median,
+        "median_tpot_ms": found.tpot_ms.median,
+    }
+
+
+def _events(child: LoadChild) -> Iterator[LoadEvent]:
+    try:
+        while True:
+            select.select([child.stdout, child.stderr], [], [], 1.0)
+            child.beat()
+            for told in child.events():
+                event = msgspec.convert(told, LoadEvent)
+                yield event
+                if isinstance(event, LoadDone | LoadFailed):
+                    return
+    finally:
+        child.close()
 
 
 def by_sglang(shape: Shape, port: int, folder: Path) -> Figures:
     """sglang's client, with prompts made as the console makes them. Raises AssertionError."""
-    return sglangs_client(asyncio.run(_prompts(shape, port)), shape, port, folder)
+    return sglangs_client(asyncio.run(made_prompts(shape, port)), shape, port, folder)
 
 
-def sglangs_client(prompts: Iterable[str], shape: Shape, port: int, folder: Path) -> Figures:
+def sglangs_client(asked: Iterable[str], shape: Shape, port: int, folder: Path) -> Figures:
     """The same with any prompts.
 
     Its warm-up sends its first prompt and measures it again, from the prefix cache: it starts without one.
     """
-    asked, told = folder / "prompts.jsonl", folder / "result.jsonl"
-    asked.write_text("".join(map(_conversation, prompts)))
+    dataset, told = folder / "prompts.jsonl", folder / "result.jsonl"
+    dataset.write_text("".join(map(_conversation, asked)))
     told.unlink(missing_ok=True)
     run(
         [
-            *(HOME / "venv/bin/python", "-m", "sglang.benchmark.serving", "--backend", "sglang-oai"),
+            *(PYTHON, "-m", "sglang.benchmark.serving", "--backend", "sglang-oai"),
             *("--base-url", f"http://127.0.0.1:{port}", "--model", HOME / "model"),
-            *("--dataset-name", "custom", "--dataset-path", asked),
+            *("--dataset-name", "custom", "--dataset-path", dataset),
             *("--sharegpt-output-len", str(shape.output_tokens), "--num-prompts", str(shape.requests)),
             *("--max-concurrency", str(shape.concurrency), "--warmup-requests", "0"),
             *("--output-file", told, "--disable-tqdm"),
         ],
         PYTHONPATH=str(HOME / "shims"),
     )
-    figures: Figures = json.loads(told.read_text())
-    return figures
+    found: Figures = json.loads(told.read_text())
+    return found
 
 
 def run(words: list[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
@@ -88,7 +119,8 @@ def run(words: list[str | Path], **variables: str) -> subprocess.CompletedProces
     return done
 
 
-async def _prompts(shape: Shape, port: int) -> tuple[str, ...]:
+async def made_prompts(shape: Shape, port: int) -> tuple[str, ...]:
+    """New ones, as the console makes them for the model that is served there."""
     async with aclosing(SglangClient(HostTransport(LocalHost()))) as client:
         calibration = await calibrate_on(client, port)
     return prompts(shape.requests, shape.input_tokens, random.Random(), calibration)

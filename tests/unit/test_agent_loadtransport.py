@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable
 import httpx
 import pytest
 
-from console.agent import loadtransport
 from console.agent.loadtransport import LoadTransport, connected
 from tests.integration.waiting import eventually
 from tests.unit.answering_server import (
@@ -33,7 +32,7 @@ LARGE = 64 << 20
 
 @pytest.fixture
 async def client() -> AsyncGenerator[httpx.AsyncClient, None]:
-    async with httpx.AsyncClient(transport=LoadTransport(2), timeout=None, trust_env=False) as client:
+    async with httpx.AsyncClient(transport=LoadTransport(), timeout=None, trust_env=False) as client:
         yield client
     gc.collect()  # a socket that nobody closed warns, and warnings are errors
 
@@ -47,61 +46,18 @@ def open_sockets() -> int:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_requests_one_after_the_other_go_over_one_connection(
-    client: httpx.AsyncClient, host: str
-) -> None:
+async def test_every_request_has_a_connection_of_its_own(client: httpx.AsyncClient, host: str) -> None:
     async with serving(whole, host) as (server, url):
-        for _ in range(3):
-            assert (await client.post(url, content=b"ask")).text == "ok"
-    assert server.requests == [3]
-
-
-async def test_every_request_has_a_connection_and_so_many_are_kept(client: httpx.AsyncClient) -> None:
-    async with serving(whole) as (server, url):
-        answers = await asyncio.gather(*(client.post(url, content=b"ask") for _ in range(5)))
-        assert [answer.text for answer in answers] == ["ok"] * 5
-        assert server.requests == [1] * 5
-        await eventually(lambda: server.connections == 2, "more, or fewer, are kept")
-        await client.post(url, content=b"ask")
-        assert sorted(server.requests) == [1, 1, 1, 1, 2]
-
-
-async def test_a_connection_that_idled_for_too_long_is_not_used_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(loadtransport, "KEEPALIVE_S", 0.0)
-    async with serving(whole) as (server, url), httpx.AsyncClient(transport=LoadTransport(2)) as client:
         for _ in range(2):
-            await client.post(url, content=b"ask")
-    assert server.requests == [1, 1]
-
-
-async def test_no_request_goes_into_a_connection_that_the_server_has_closed(
-    client: httpx.AsyncClient,
-) -> None:
-    async with serving(closing_after(WHOLE)) as (server, url):
-        for _ in range(3):
             assert (await client.post(url, content=b"ask")).text == "ok"
-    assert server.requests == [1, 1, 1]
+        await asyncio.gather(*(client.post(url, content=b"ask") for _ in range(5)))
+        assert server.requests == [1] * 7
+        await eventually(lambda: server.connections == 0, "a connection is kept")
 
 
-async def test_no_request_goes_into_a_connection_at_which_something_came_unasked(
-    client: httpx.AsyncClient,
-) -> None:
-    got, said = asyncio.Event(), asyncio.Event()
-
-    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(WHOLE)
-        await got.wait()
-        writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-        said.set()
-
-    async with serving(answer) as (server, url):
+async def test_a_server_that_closes_after_its_answer_has_answered(client: httpx.AsyncClient) -> None:
+    async with serving(closing_after(WHOLE)) as (_, url):
         assert (await client.post(url, content=b"ask")).text == "ok"
-        got.set()
-        await said.wait()
-        assert (await client.post(url, content=b"ask")).text == "ok"
-    assert server.requests == [1, 1]
 
 
 async def test_a_cut_request_closes_its_connection(client: httpx.AsyncClient) -> None:
@@ -191,7 +147,7 @@ def test_what_nobody_reads_yet_does_not_wake_the_loop() -> None:
         await reader.readexactly(1)
 
     async def leave_unread() -> int:
-        transport = LoadTransport(1)
+        transport = LoadTransport()
         async with (
             serving(later) as (_, url),
             httpx.AsyncClient(transport=transport) as client,

@@ -59,7 +59,7 @@ class Flown:
         self, *reads: Read, sent: float = 0.0, status: int = 200, index: int = 0
     ) -> RequestTiming:
         self._clock[0] = sent
-        endpoint = Endpoint(SPEC, 1)
+        endpoint = Endpoint(SPEC)
         answer = httpx.MockTransport(lambda _: httpx.Response(status, stream=Stream(self._clock, reads)))
         async with endpoint.client, httpx.AsyncClient(transport=answer) as client:
             endpoint.client = client
