@@ -11,7 +11,7 @@ from contextlib import aclosing
 from math import ceil
 
 from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, prompts_for
-from console.domain.bench.client_limits import client_limits
+from console.domain.bench.client_limits import client_limits, in_flight
 from console.domain.bench.ending import partial
 from console.domain.bench.figures import figures
 from console.domain.bench.load import (
@@ -192,8 +192,6 @@ class Measurement:
     ) -> BenchResult:
         duration = done.duration_s if done else max((each.ended for each in self._timings), default=0.0)
         found = figures(self._timings, duration, self._ask.output_tokens)
-        in_flight = sum(each.latency for each in self._timings) / duration if duration else 0.0
-        client = self._client(done, in_flight)
         return BenchResult(
             id=self._id,
             at=self._at,
@@ -201,12 +199,12 @@ class Measurement:
             label=self._ask.label,
             context=self._context(moves(before, after), duration, found.total_output_tokens),
             figures=found,
-            client=client,
+            client=self._client(done),
             partial=partial,
             requests=tuple(self._timings),
         )
 
-    def _client(self, done: LoadDone | None, in_flight: float) -> Client:
+    def _client(self, done: LoadDone | None) -> Client:
         cpu = done.cpu_pct if done else max((each.cpu_pct for each in self._seconds), default=0.0)
         lag = done.lag_max_ms if done else max((each.lag_ms for each in self._seconds), default=0.0)
         return Client(
@@ -216,8 +214,13 @@ class Measurement:
             cpu_pct=cpu,
             lag_p95_ms=done.lag_p95_ms if done else lag,
             lag_max_ms=lag,
-            limited=None if done is None else client_limits(done, in_flight, self._concurrency),
+            limited=self._limits(done),
         )
+
+    def _limits(self, done: LoadDone | None) -> str | None:
+        if done is None:
+            return None
+        return client_limits(done, in_flight(self._timings), self._concurrency)
 
     def _context(self, moved: list[Move], duration: float, tokens: int) -> Context:
         target, ask = self._target, self._ask

@@ -68,7 +68,7 @@ def test_an_ab_finds_what_a_setting_does_and_where(host: RealHost) -> None:
     assert (together["verdict"], together["high"] < 0.8) == ("slower", True), together
     assert alone["verdict"] == "no difference shown" or abs(alone["ratio"] - 1.0) < BY_CHANCE, alone
     _, (status,) = ran("status", "--json")
-    assert (status["deployment"]["profile"], status["deployment"]["state"]) == ("many", "serving")
+    assert (status["deployment"]["profile"], status["deployment"]["state"]) == ("many", "ready")
     entry = ran("journal", "--json")[1][0]
     assert (entry["verb"], entry["state"]) == ("ab", "done" if answered else "failed")
     assert ("C=16: B is slower" if answered else "not comparable: ") in entry["sentence"]

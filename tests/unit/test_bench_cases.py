@@ -19,7 +19,7 @@ import pytest
 
 from console.agent import loadrequest
 from console.agent.loadrequest import Endpoint, Flight
-from console.domain.bench.client_limits import client_limits
+from console.domain.bench.client_limits import client_limits, in_flight
 from console.domain.bench.comparability import differs
 from console.domain.bench.figures import figures
 from console.domain.bench.load import LoadDone, RequestTiming
@@ -290,6 +290,18 @@ FINE = LoadDone(duration_s=10.0, cpu_pct=20.0, lag_p95_ms=0.2, lag_max_ms=3.0)
 
 class TestClientLimits:
     """F13: what the client itself may have done to the figures."""
+
+    def test_what_runs_out_is_not_held_against_it(self) -> None:
+        """One server that serves one after the other, two in flight, and none left to send at the end."""
+        served = [RequestTiming(index=n, sent=max(0.0, n - 1.0), ended=n + 1.0) for n in range(4)]
+        assert in_flight(served) == pytest.approx(2.0)
+        assert in_flight([RequestTiming(index=n, sent=0.0, ended=n + 1.0) for n in range(4)]) is None
+        assert in_flight([]) is None
+        assert client_limits(FINE, None, 16) is None
+
+    def test_places_that_stood_empty_are(self) -> None:
+        served = [RequestTiming(index=n, sent=2.0 * n, ended=2.0 * n + 1.0) for n in range(4)]
+        assert in_flight(served) == pytest.approx(0.5)
 
     def test_a_client_that_kept_up_is_no_limit(self) -> None:
         at_the_limits = LoadDone(duration_s=10.0, cpu_pct=70.0, lag_p95_ms=1.0, lag_max_ms=50.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from console.domain.errors import ConnectionLost, ReadOnly
+from console.domain.plan import Plan
 from console.domain.plan_progress import PlanResult, StepEvent
 from console.domain.run_record import DeploymentRecord, Difference, HostRecords, Verification
 from console.ui.app import ConsoleApp
@@ -399,6 +401,29 @@ async def test_without_a_result_nobody_knows_how_it_ended() -> None:
         it.operator.execution.feed(StepEvent(index=0, kind="began"), None)
         await it.shows("✗ LOST it ended without a result", "Whether it went on is not known")
         assert it.buttons() == ["[Close]"]
+
+
+async def test_a_plan_that_is_made_late_does_not_hide_the_one_that_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator, late = CannedOperator(), asyncio.Event()
+    made = operator.restart_plan
+
+    async def restart_plan() -> Plan:
+        await late.wait()
+        return await made()
+
+    async with seat(operator) as it:
+        await planned(it)
+        monkeypatch.setattr(operator, "restart_plan", restart_plan)
+        await it.press("R")
+        await it.press("right", "enter")
+        await it.until(lambda: operator.executed, "it has not begun")
+        late.set()
+        await it.press("down")
+        screens = [screen for screen in it.app.screen_stack if isinstance(screen, PlanScreen)]
+        assert [screen.begun for screen in screens] == [True]
+        assert "[Leave it running]" in it.buttons()
 
 
 async def test_a_host_that_is_lost_after_the_result_leaves_it() -> None:

@@ -15,7 +15,7 @@ from .result import BenchResult, Context
 MOST_FAILED = 0.01
 """Of all requests: more of them make what is left a selection."""
 MOST_CACHED = 0.1
-"""Of the prompt tokens, where the cache was not wanted: the beginnings of short prompts are alike by chance."""
+"""Of the prompt tokens, where the cache was not wanted: short prompts may begin alike by chance."""
 MOST_OTHERS = 0.05
 """Requests of others in flight, on average."""
 CLOCK_TOLERANCE = 0.05

@@ -60,6 +60,9 @@ class BenchDesk(Desk[BenchEvent, BenchProgress]):
         except ConsoleError as error:
             self._tell(str(error))
             return
+        # Another may have begun on its screen meanwhile: that is what is shown.
+        if self._return():
+            return
         self._close_own()
         self._app.push_screen(self._screen(plan, wanted))
 

@@ -98,6 +98,9 @@ class PlanDesk(Desk[PlanEvent, Progress]):
         except ConsoleError as error:
             self._tell(str(error))
             return
+        # Another may have begun on its screen meanwhile: that is what is shown.
+        if self._return():
+            return
         if isinstance(self._app.screen, PlanScreen):
             self._app.pop_screen()
         self._app.push_screen(self._screen(plan))
