@@ -1,7 +1,7 @@
 """Why the load generator may have been what limited a result (case F13).
 
 Thresholds: above 70 % of a core the generator's own work delays what it measures (one worker on an idle
-machine: 12,000 chunks a second are 66 %, 20,000 are 90 % and its end). A loop lag of 1 ms at its 95th
+machine: 10,000 chunks a second are 60 %, 15,000 to 20,000 its end). A loop lag of 1 ms at its 95th
 percentile is as long as the gaps that a fast server makes. Below 85 % of the asked concurrency, while there
 still were requests to send, the server was offered less than it was to be measured with.
 """
