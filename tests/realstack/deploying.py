@@ -25,7 +25,8 @@ import pytest
 
 from console.cli.operator import profile_folders
 from console.domain.deployment import Deployment, observed
-from console.domain.observation import Servers, Update
+from console.domain.host_view import HostView
+from console.domain.observation import Ended, Servers, Update
 from console.domain.plan import Plan, StepKind
 from console.domain.plan_progress import PlanResult, StepEvent
 from console.domain.run_record import HostRecords, RunRecord
@@ -39,6 +40,8 @@ from tests.realstack.processes import living
 from tests.realstack.stack import HOME, Ports, fetch
 
 PATIENCE_S = 30.0
+CONNECT_S = 90.0
+"""Two tries beside servers that take both cores, and the session's pause of 30 s after a refusal."""
 
 SINGLE = """
 extends = "cpu-single"
@@ -145,7 +148,7 @@ class RealHost:
             # As for a screen: a watch whose updates are not taken stands still.
             following = asyncio.create_task(console.follow(updates))
             try:
-                await console.until(console.has_looked, "its servers and records to be told")
+                await console.until(console.has_looked, "its servers and records to be told", CONNECT_S)
                 yield console
             finally:
                 following.cancel()
@@ -229,11 +232,15 @@ class Console:
         self.watch = watch
         self.operator = operator
         self._told: set[type[Update]] = set()
+        self._connection: HostView | Ended | None = None
+        """The last news of it: why nothing else came."""
 
     async def follow(self, updates: AsyncIterator[Update]) -> None:
         """Take what the watch yields, for ever."""
         async for update in updates:
             self._told.add(type(update))
+            if isinstance(update, HostView | Ended):
+                self._connection = update
 
     def has_looked(self) -> bool:
         """Whether every run that lives is seen as a server."""
@@ -255,7 +262,7 @@ class Console:
         begun = time.monotonic()
         while not condition():
             waited = time.monotonic() - begun
-            assert waited < limit_s, f"not within {limit_s:g} s: {what}; the host is {self.seen()}"
+            assert waited < limit_s, f"not within {limit_s:g} s: {what}; {self.seen()}; {self._connection}"
             await self.watch.change(0.1)
         return time.monotonic() - begun
 
