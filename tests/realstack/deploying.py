@@ -40,8 +40,6 @@ from tests.realstack.processes import living
 from tests.realstack.stack import HOME, Ports, fetch
 
 PATIENCE_S = 30.0
-CONNECT_S = 90.0
-"""Two tries beside servers that take both cores, and the session's pause of 30 s after a refusal."""
 
 SINGLE = """
 extends = "cpu-single"
@@ -148,7 +146,7 @@ class RealHost:
             # As for a screen: a watch whose updates are not taken stands still.
             following = asyncio.create_task(console.follow(updates))
             try:
-                await console.until(console.has_looked, "its servers and records to be told", CONNECT_S)
+                await console.until(console.has_looked, "its servers and records to be told")
                 yield console
             finally:
                 following.cancel()

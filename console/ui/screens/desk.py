@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class UnderWay(Generic[Event, Progressed]):
     """Whether its end was on a screen."""
 
 
-class Desk(Generic[Event, Progressed]):
+class Desk(ABC, Generic[Event, Progressed]):
     """Opens screens on an app, and carries out one thing at a time."""
 
     SCREEN: type[ProposalScreen[Progressed]]
@@ -79,17 +80,17 @@ class Desk(Generic[Event, Progressed]):
 
     # What is a desk's own.
 
+    @abstractmethod
     def after(self, progress: Progressed, event: Event) -> Progressed:
         """How far it is after an event."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outcome(self, progress: Progressed) -> tuple[str, bool]:
         """What came of it, and whether that is what was wanted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def line(self, under_way: UnderWay[Event, Progressed]) -> Widget:
         """The line on the dashboard."""
-        raise NotImplementedError
 
     # What desks have in common.
 
