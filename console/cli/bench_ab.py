@@ -12,7 +12,7 @@ import msgspec
 from console.cli.bench import DONE, FAILED, INTERRUPTED, settled
 from console.cli.bench_compare import comparison_lines
 from console.cli.bench_history import print_lines
-from console.cli.bench_json import json_line, without_secrets
+from console.cli.bench_json import ab_line, json_line
 from console.cli.bench_narrator import BenchNarrator
 from console.cli.bench_report import result_lines
 from console.cli.bencher import measuring
@@ -24,6 +24,7 @@ from console.cli.target import Given, choose
 from console.cli.wish import Wish
 from console.domain.bench.ab import (
     ABEvent,
+    ABFinding,
     ABResult,
     ABSwitch,
     Experiment,
@@ -137,15 +138,10 @@ class _Teller:
         if isinstance(told, BenchResult):
             sys.stdout.write(json_line(told)) if self._as_json else print_lines([*result_lines(told), ""])
         elif self._as_json:
-            sys.stdout.write(msgspec.json.encode({"ab": _without_secrets(told)}).decode() + "\n")
+            sys.stdout.write(ab_line(told))
         else:
             print_lines(ab_lines(told))
         sys.stdout.flush()
-
-
-def _without_secrets(result: ABResult) -> ABResult:
-    sides = {name: tuple(map(without_secrets, getattr(result, name))) for name in ("a", "b")}
-    return msgspec.structs.replace(result, **sides)
 
 
 def _switch_to(plan: Plan, side: str | None) -> str:
@@ -157,17 +153,21 @@ def ab_lines(result: ABResult) -> Iterator[str]:
     yield f"A = {result.profile_a}, B = {result.profile_b}, measured {' '.join(result.order) or 'never'}"
     if result.stopped:
         yield f"It ended before its time: {result.stopped}"
-    for concurrency, comparisons in result.comparisons.items():
-        yield f"C={concurrency}"
-        yield from (f"  {line}" for line in comparison_lines(comparisons, verdict=not result.obstacles))
-    if not result.comparisons:
-        yield "There is nothing to compare."
-    yield from (f"not comparable: {obstacle}" for obstacle in result.obstacles)
-    if result.comparisons:
+    for found in result.findings:
+        yield f"C={found.concurrency}"
+        yield from (f"  {line}" for line in _finding_lines(found))
+    if result.findings:
         yield _sentence(settings_sentence(result.settings))
+    else:
+        yield "There is nothing to compare."
     yield _sentence(_now_runs(result))
     if result.next:
         yield f"Next: {result.next}"
+
+
+def _finding_lines(found: ABFinding) -> Iterator[str]:
+    yield from comparison_lines(found.comparisons, verdict=not found.obstacles)
+    yield from (f"not comparable: {obstacle}" for obstacle in found.obstacles)
 
 
 def _now_runs(result: ABResult) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from console.cli.bench_history import print_lines, with_store
+from console.cli.bench_json import comparison_objects
 from console.cli.bench_report import columns, of_context
 from console.domain.bench.comparability import changed_settings, obstacles, several_settings
 from console.domain.bench.comparison import Comparison, Side, compare, compare_all
@@ -91,9 +92,6 @@ def _compared(
 
 
 def _object(pair: Pair) -> dict[str, Any]:
-    comparisons = [msgspec.to_builtins(each) for each in pair.comparisons]
-    if pair.obstacles:
-        comparisons = [{**each, "verdict": None} for each in comparisons]
     return {
         "a": [result.id for result in pair.a],
         "b": [result.id for result in pair.b],
@@ -101,7 +99,7 @@ def _object(pair: Pair) -> dict[str, Any]:
         "comparable": not pair.obstacles,
         "obstacles": pair.obstacles,
         "settings": _settings(pair),
-        "comparisons": comparisons,
+        "comparisons": comparison_objects(pair.comparisons, verdict=not pair.obstacles),
     }
 
 

@@ -8,10 +8,10 @@ from contextlib import aclosing
 
 import msgspec
 
-from console.domain.bench.ab import ABEvent, ABResult, ABSwitch, Side, order, switches
+from console.domain.bench.ab import ABEvent, ABFinding, ABResult, ABSwitch, Side, order, switches
 from console.domain.bench.benching import BenchAsk, Bencher, BenchRun, BenchStopped
 from console.domain.bench.comparability import changed_settings, obstacles
-from console.domain.bench.comparison import Comparison, compare_all
+from console.domain.bench.comparison import compare_all
 from console.domain.bench.result import BenchResult
 from console.domain.errors import ConsoleError, NotRunning
 from console.domain.operating import Execution, Operator
@@ -170,8 +170,7 @@ class ABRun:
             order=tuple(self._measured),
             a=tuple(_bare(result) for result in a),
             b=tuple(_bare(result) for result in b),
-            comparisons=_comparisons(a, b),
-            obstacles=_all_obstacles(a, b),
+            findings=_findings(a, b),
             settings=len(changed_settings(a[0].context, b[0].context)) if a and b else 0,
             before=before,
             runs_again=restored,
@@ -193,10 +192,9 @@ def _concurrencies(a: list[BenchResult], b: list[BenchResult]) -> list[int]:
     return sorted(set.intersection(*sides))
 
 
-def _comparisons(a: list[BenchResult], b: list[BenchResult]) -> dict[int, tuple[Comparison, ...]]:
-    return {each: compare_all(_at(a, each), _at(b, each)) for each in _concurrencies(a, b)}
+def _finding(concurrency: int, a: list[BenchResult], b: list[BenchResult]) -> ABFinding:
+    return ABFinding(concurrency=concurrency, comparisons=compare_all(a, b), obstacles=obstacles(a, b))
 
 
-def _all_obstacles(a: list[BenchResult], b: list[BenchResult]) -> tuple[str, ...]:
-    found = [text for each in _concurrencies(a, b) for text in obstacles(_at(a, each), _at(b, each))]
-    return tuple(dict.fromkeys(found))
+def _findings(a: list[BenchResult], b: list[BenchResult]) -> tuple[ABFinding, ...]:
+    return tuple(_finding(each, _at(a, each), _at(b, each)) for each in _concurrencies(a, b))

@@ -10,6 +10,7 @@ import pytest
 
 from console.domain.bench.ab import ABResult, ABSwitch
 from console.domain.bench.benching import BenchAsk, Bencher, BenchEvent, BenchPlan, BenchStopped
+from console.domain.bench.result import Client
 from console.domain.errors import NotRunning
 from console.domain.operating import Operator, ProfileEntry
 from console.domain.plan import Plan
@@ -21,6 +22,10 @@ from tests.unit.bench_results import result
 
 OWN = Target(name="single :30000", role="single", run="r1", pids=(7,))
 OTHERS = Target(name="single :31000", role="single", server=(9, 9), pids=(9,))
+
+
+TOO_MUCH = 64
+"""A concurrency that is beyond what the client can do."""
 
 
 class FakeExecution:
@@ -73,7 +78,13 @@ class FakeRun:
             yield BenchStopped(reason=self._why)
             return
         ask = self._plan.ask
-        yield msgspec.structs.replace(result(id=f"{ask.series} {ask.label}"), series=ask.series)
+        for concurrency in ask.concurrency or (1,):
+            found = result(id=f"{ask.series} {ask.label} {concurrency}", max_concurrency=concurrency)
+            yield msgspec.structs.replace(found, series=ask.series, client=self._client(concurrency))
+
+    def _client(self, concurrency: int) -> Client:
+        limited = "its loop lagged" if concurrency == TOO_MUCH else None
+        return msgspec.structs.replace(result().client, limited=limited)
 
     def abort(self) -> str:
         return "it is cut"
@@ -129,11 +140,25 @@ async def test_both_sides_get_the_same_prompts_and_each_repeat_others(seed: int 
     assert seed in (None, first)
 
 
+async def test_what_spoils_one_concurrency_is_no_obstacle_at_another() -> None:
+    end, _ = await carried_out(FakeOperator(), FakeBencher(), repeats=2, concurrency=(1, TOO_MUCH))
+    alone, together = end.findings
+    assert (alone.concurrency, alone.obstacles, together.concurrency) == (1, (), TOO_MUCH)
+    assert together.obstacles == (
+        "the client may have been the limit of A: its loop lagged",
+        "the client may have been the limit of B: its loop lagged",
+    )
+    assert alone.comparisons[0].metric == together.comparisons[0].metric == "output_throughput"
+    assert not end.answered
+    end, _ = await carried_out(FakeOperator(), FakeBencher(), repeats=2, concurrency=(1,))
+    assert end.answered
+
+
 async def test_a_profile_that_does_not_start_ends_it_and_the_old_one_comes_back() -> None:
     operator = FakeOperator("old", broken={"b"})
     end, _ = await carried_out(operator, FakeBencher())
     assert operator.done == ["a", "b", "old"]
-    assert (end.stopped, end.runs_again, end.comparisons) == ("b", True, {})
+    assert (end.stopped, end.runs_again, end.findings) == ("b", True, ())
 
 
 async def test_a_way_back_that_fails_is_told() -> None:

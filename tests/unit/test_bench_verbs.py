@@ -24,6 +24,7 @@ from console.cli.bench_standing import Earlier
 from console.cli.main import cli
 from console.domain.bench.ab import (
     ABEvent,
+    ABFinding,
     ABResult,
     ABSwitch,
     Experiment,
@@ -654,13 +655,15 @@ def experiment(monkeypatch: pytest.MonkeyPatch, *script: ABEvent | int, why: str
 
 A = tuple(bench_result(f"a{n}", rate=1000.0 + n, label=f"A {n}/3") for n in range(3))
 B = tuple(bench_result(f"b{n}", rate=1200.0 + n, label=f"B {n}/3") for n in range(3))
+FOUND = ABFinding(concurrency=16, comparisons=(compare(A, B, "output_throughput"),))
+PARTIAL = changed(FOUND, obstacles=("A is partial: aborted",))
 END = ABResult(
     profile_a="pd-ll",
     profile_b="pd-mtp",
     order=order(3),
     a=A,
     b=B,
-    comparisons={16: (compare(A, B, "output_throughput"),)},
+    findings=(FOUND,),
     settings=3,
     before="pd-ll",
     runs_again=True,
@@ -690,7 +693,8 @@ def test_an_ab_as_json_ends_with_one_object(monkeypatch: pytest.MonkeyPatch) -> 
     experiment(monkeypatch, A[0], END)
     first, last = objects(asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes", "--json"))
     assert first["max_concurrency"] == 16
-    assert last["ab"]["comparisons"]["16"][0]["verdict"] == "faster"
+    (found,) = last["ab"]["findings"]
+    assert (found["concurrency"], found["comparisons"][0]["verdict"]) == (16, "faster")
     assert {result["context"]["settings"]["all environment HF_TOKEN"] for result in last["ab"]["a"]} == {BLOT}
 
 
@@ -698,10 +702,10 @@ def test_an_ab_as_json_ends_with_one_object(monkeypatch: pytest.MonkeyPatch) -> 
     ("end", "code"),
     [
         (END, 0),
-        (changed(END, obstacles=("a result of A is partial",)), 1),
+        (changed(END, findings=(PARTIAL,)), 1),
         (changed(END, runs_again=False, next="see status"), 1),
         (
-            changed(END, stopped="pd-mtp did not start", comparisons={}, runs_again=False, next="see status"),
+            changed(END, stopped="pd-mtp did not start", findings=(), runs_again=False, next="see status"),
             1,
         ),
     ],
@@ -710,8 +714,28 @@ def test_an_ab_that_ends_early_has_failed(end: ABResult, code: int, monkeypatch:
     experiment(monkeypatch, end)
     done = asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes")
     assert done.exit_code == code
-    assert ("faster" in done.stdout) is (not end.obstacles and bool(end.comparisons))
+    assert ("faster" in done.stdout) is (end.findings == (FOUND,))
     assert ("DOES NOT RUN NOW" in done.stdout) is not end.runs_again
+
+
+MIXED = changed(END, findings=(changed(FOUND, concurrency=1), PARTIAL))
+
+
+def test_what_spoils_one_concurrency_leaves_the_others_their_verdicts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment(monkeypatch, MIXED)
+    done = asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes")
+    assert done.exit_code == 1, "not all that was asked has been answered"
+    alone, together = done.stdout.split("C=16")
+    assert "faster" in alone
+    assert "not comparable" not in alone
+    assert "faster" not in together
+    assert "not comparable: A is partial: aborted" in together
+    experiment(monkeypatch, MIXED)
+    (last,) = objects(asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes", "--json"))
+    verdicts = [found["comparisons"][0]["verdict"] for found in last["ab"]["findings"]]
+    assert verdicts == ["faster", None]
 
 
 def test_an_ab_waits_for_what_is_on_its_way_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -729,7 +753,7 @@ def test_an_ab_waits_for_what_is_on_its_way_up(monkeypatch: pytest.MonkeyPatch) 
 def test_an_ab_that_measured_nothing_tells_of_no_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    experiment(monkeypatch, changed(END, comparisons={}, settings=0, stopped="pd-ll did not start"))
+    experiment(monkeypatch, changed(END, findings=(), settings=0, stopped="pd-ll did not start"))
     done = asked("ab", "pd-ll", "pd-mtp", "--host", "local", "--yes")
     assert "There is nothing to compare." in done.stdout
     assert "setting" not in done.stdout

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from console.domain.bench.ab import ABEvent, ABResult, order
+from console.domain.bench.ab import ABEvent, ABFinding, ABResult, order
 from console.domain.bench.benching import BenchPhase
 from console.domain.bench.comparison import compare_all
 from console.domain.errors import ConnectionLost
@@ -19,13 +19,15 @@ from tests.unit.kept_results import bench_result
 
 A = tuple(bench_result(f"a{n}", rate=1000.0 + n) for n in range(3))
 B = tuple(bench_result(f"b{n}", rate=1200.0 + n) for n in range(3))
+BOTH = ABFinding(concurrency=16, comparisons=compare_all(A, B))
+OTHER_MODEL = msgspec.structs.replace(BOTH, obstacles=("the model differs",))
 END = ABResult(
     profile_a="pd-ll",
     profile_b="pd-mtp",
     order=order(3),
     a=A,
     b=B,
-    comparisons={16: compare_all(A, B)},
+    findings=(BOTH,),
     settings=1,
     before="pd-ll",
     runs_again=True,
@@ -62,16 +64,21 @@ def changed(**fields: Any) -> ABResult:
         (END, "done", "A = pd-ll, B = pd-mtp; C=16: B is faster: "),
         (changed(runs_again=False), "failed", "A = pd-ll, B = pd-mtp; C=16: B is faster: "),
         (
-            changed(obstacles=("the model differs",)),
+            changed(findings=(msgspec.structs.replace(BOTH, concurrency=1), OTHER_MODEL)),
             "failed",
-            "A = pd-ll, B = pd-mtp; not comparable: the model differs",
+            "A = pd-ll, B = pd-mtp; C=1: B is faster: ",
         ),
         (
             changed(stopped="pd-mtp did not start"),
             "failed",
             "A = pd-ll, B = pd-mtp; ended before its time: pd-mtp did not start",
         ),
-        (changed(comparisons={}), "failed", "A = pd-ll, B = pd-mtp; nothing to compare"),
+        (
+            changed(findings=(OTHER_MODEL,)),
+            "failed",
+            "A = pd-ll, B = pd-mtp; C=16: not comparable: the model differs; 1 setting differs",
+        ),
+        (changed(findings=()), "failed", "A = pd-ll, B = pd-mtp; nothing to compare"),
     ],
 )
 async def test_it_is_one_action_with_what_it_showed(

@@ -28,6 +28,16 @@ class ABSwitch(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
+class ABFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found at one concurrency."""
+
+    concurrency: int
+    comparisons: tuple[Comparison, ...]
+    """Of each metric that all results have; the first is of the output throughput."""
+    obstacles: tuple[str, ...] = ()
+    """Why the sides cannot be compared here, beside the settings that are the experiment: no verdict."""
+
+
 class ABResult(msgspec.Struct, frozen=True, kw_only=True):
     """The end; the results have been told and kept before."""
 
@@ -38,10 +48,8 @@ class ABResult(msgspec.Struct, frozen=True, kw_only=True):
     a: tuple[BenchResult, ...]
     """At each concurrency one for each repeat, without requests."""
     b: tuple[BenchResult, ...]
-    comparisons: dict[int, tuple[Comparison, ...]] = {}
-    """By concurrency; none where a side was not measured at it."""
-    obstacles: tuple[str, ...] = ()
-    """Why the sides cannot be compared, beside the settings that are the experiment."""
+    findings: tuple[ABFinding, ...] = ()
+    """One for each concurrency that both sides were measured at."""
     settings: int
     """How many settings differ between the profiles."""
     before: str | None = None
@@ -54,8 +62,9 @@ class ABResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Both sides were measured, can be compared, and what ran before runs again."""
-        return self.stopped is None and bool(self.comparisons) and not self.obstacles and self.runs_again
+        """Both sides were measured, can be compared at each concurrency, and what ran before runs again."""
+        compared = bool(self.findings) and not any(found.obstacles for found in self.findings)
+        return self.stopped is None and compared and self.runs_again
 
 
 ABEvent = ABSwitch | PlanEvent | BenchEvent | ABResult
@@ -99,7 +108,12 @@ def in_short(result: ABResult) -> str:
     sides = f"A = {result.profile_a}, B = {result.profile_b}"
     if result.stopped is not None:
         return f"{sides}; ended before its time: {result.stopped}"
-    if result.obstacles:
-        return f"{sides}; not comparable: {result.obstacles[0]}"
-    said = [f"C={each}: {in_words(found[0])}" for each, found in result.comparisons.items() if found]
+    said = [_in_short(found) for found in result.findings]
     return "; ".join([sides, *(said or ["nothing to compare"]), settings_sentence(result.settings)])
+
+
+def _in_short(found: ABFinding) -> str:
+    if found.obstacles:
+        return f"C={found.concurrency}: not comparable: {found.obstacles[0]}"
+    told = in_words(found.comparisons[0]) if found.comparisons else "nothing to compare"
+    return f"C={found.concurrency}: {told}"
