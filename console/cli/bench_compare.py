@@ -13,7 +13,7 @@ from console.cli.bench_history import print_lines, with_store
 from console.cli.bench_json import comparison_objects
 from console.cli.bench_report import columns, of_context
 from console.domain.bench.comparability import changed_settings, obstacles, several_settings
-from console.domain.bench.comparison import Comparison, Side, compare, compare_all
+from console.domain.bench.comparison import NO_VERDICT, Comparison, Side, compare, compare_all
 from console.domain.bench.result import BenchResult
 from console.domain.bench.run_values import Metric
 from console.domain.errors import UsageError
@@ -155,7 +155,7 @@ def _row(found: Comparison) -> tuple[str, ...]:
         _side(found.b),
         f"{found.ratio:.3f} ({found.low:.3f} - {found.high:.3f})",
         f"{found.smallest_pct:.1f} %",
-        found.verdict,
+        found.verdict or NO_VERDICT,
     )
 
 

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from math import ceil
 
 from console.domain.bench.benching import BenchAsk, BenchEvent, BenchPhase, prompts_for
-from console.domain.bench.client_limits import client_limits, in_flight
+from console.domain.bench.client_limits import client_limits, in_flight, offered_less
 from console.domain.bench.ending import partial
 from console.domain.bench.figures import figures
 from console.domain.bench.load import (
@@ -215,6 +215,7 @@ class Measurement:
             lag_p95_ms=done.lag_p95_ms if done else lag,
             lag_max_ms=lag,
             limited=self._limits(done),
+            offered_less=done is not None and offered_less(in_flight(self._timings), self._concurrency),
         )
 
     def _limits(self, done: LoadDone | None) -> str | None:

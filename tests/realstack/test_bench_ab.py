@@ -60,22 +60,20 @@ def test_an_ab_finds_what_a_setting_does_and_where(host: RealHost) -> None:
     assert [result["completed"] for result in results] == [48] * 12
     said = end["ab"]
     assert (said["settings"], said["stopped"], said["runs_again"]) == (1, None, True)
-    # On two cores beside a server the client may be late, and is honest about it: there is no verdict then.
-    assert all("the client may have been the limit" in each for each in said["obstacles"]), said
-    answered = not said["obstacles"]
-    assert code == (0 if answered else 1)
-    alone, together = (output_of(said, concurrency) for concurrency in ("1", "16"))
+    assert [found["obstacles"] for found in said["findings"]] == [[], []], said
+    assert code == 0
+    alone, together = map(output_of, said["findings"])
     assert (together["verdict"], together["high"] < 0.8) == ("slower", True), together
     assert alone["verdict"] == "no difference shown" or abs(alone["ratio"] - 1.0) < BY_CHANCE, alone
     _, (status,) = ran("status", "--json")
     assert (status["deployment"]["profile"], status["deployment"]["state"]) == ("many", "ready")
     (entry,) = (entry for entry in ran("journal", "--json")[1] if entry["verb"] == "ab")
-    assert entry["state"] == ("done" if answered else "failed")
-    assert ("C=16: B is slower" if answered else "not comparable: ") in entry["sentence"]
+    assert entry["state"] == "done"
+    assert "C=16: B is slower" in entry["sentence"]
 
 
-def output_of(said: dict[str, Any], concurrency: str) -> dict[str, Any]:
+def output_of(found: dict[str, Any]) -> dict[str, Any]:
     """The comparison of the output throughput."""
-    found: dict[str, Any]
-    (found,) = (each for each in said["comparisons"][concurrency] if each["metric"] == "output_throughput")
-    return found
+    output: dict[str, Any]
+    (output,) = (each for each in found["comparisons"] if each["metric"] == "output_throughput")
+    return output

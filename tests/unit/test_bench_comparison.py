@@ -233,6 +233,60 @@ class TestComparability:
         )
 
 
+def limited(made: BenchResult, **fields: Any) -> BenchResult:
+    client = msgspec.structs.replace(CLIENT, limited="it lagged", **fields)
+    return msgspec.structs.replace(made, client=client)
+
+
+class TestLimits:
+    """A client that comes late makes a server look slower, never faster."""
+
+    SLOW, QUICK = [with_throughput(400)] * 3, [with_throughput(1600)] * 3
+    LATE = (QUICK[0], *map(limited, QUICK[1:]))
+
+    def test_the_faster_side_is_so_though_it_was_limited(self) -> None:
+        assert obstacles(self.SLOW, self.LATE) == obstacles(self.LATE, self.SLOW) == ()
+        found = compare(self.SLOW, self.LATE, "output_throughput")
+        assert (found.verdict, found.notes) == (
+            "faster",
+            (
+                "the client may have been the limit of B, which may be faster still;"
+                " of latencies there is no verdict",
+            ),
+        )
+        assert compare(self.LATE, self.SLOW, "output_throughput").verdict == "slower"
+
+    def test_of_its_latencies_nothing_is_said(self) -> None:
+        latencies = [each for each in compare_all(self.SLOW, self.LATE) if each.metric != "output_throughput"]
+        assert len(latencies) == 4
+        assert {each.verdict for each in latencies} == {None}
+        assert in_words(latencies[0]).startswith("no verdict: ")
+
+    @pytest.mark.parametrize(
+        ("a", "b"),
+        [
+            (list(map(limited, SLOW)), QUICK),
+            (list(map(limited, SLOW)), list(map(limited, QUICK))),
+            (SLOW, [limited(each, offered_less=True) for each in QUICK]),
+            ([*SLOW[:2], with_throughput(1700)], list(map(limited, QUICK))),
+            (QUICK, list(map(limited, QUICK))),
+        ],
+        ids=["the slower", "both", "one that was offered less", "not in every run", "neither is faster"],
+    )
+    def test_else_a_limit_is_an_obstacle(self, a: list[BenchResult], b: list[BenchResult]) -> None:
+        found = [each.partition(" of ")[0] for each in obstacles(a, b)]
+        assert set(found) == {"the client may have been the limit"}
+        assert {each.verdict for each in compare_all(a, b)} == {None}
+
+    def test_what_may_have_been_hidden_is_not_said_to_be_absent(self) -> None:
+        a, b = (
+            [with_throughput(rate) for rate in (980, 995)],
+            [with_throughput(rate) for rate in (1000, 1050)],
+        )
+        assert compare(a, b, "output_throughput").verdict == "no difference shown"
+        assert compare(a, list(map(limited, b)), "output_throughput").verdict is None
+
+
 class TestSettings:
     def test_settings_are_no_obstacle_and_one_is_told_from_several(self) -> None:
         one = msgspec.structs.replace(CONTEXT, settings={**CONTEXT.settings, "decode NCCL_PROTO": "LL128"})

@@ -35,10 +35,15 @@ def client_limits(done: LoadDone, in_flight: float | None, concurrency: int) -> 
     return "; ".join(_reasons(done, in_flight, concurrency)) or None
 
 
+def offered_less(in_flight: float | None, concurrency: int) -> bool:
+    """Too few requests were in flight for what was asked."""
+    return in_flight is not None and in_flight < LEAST_IN_FLIGHT * concurrency
+
+
 def _reasons(done: LoadDone, in_flight: float | None, concurrency: int) -> Iterator[str]:
     if done.cpu_pct > MOST_CPU_PCT:
         yield f"the busiest worker took {done.cpu_pct:.0f} % of a core, above {MOST_CPU_PCT:.0f} %"
     if done.lag_p95_ms > MOST_LAG_P95_MS:
         yield f"its loop lagged {done.lag_p95_ms:.1f} ms at p95, above {MOST_LAG_P95_MS:g} ms"
-    if in_flight is not None and in_flight < LEAST_IN_FLIGHT * concurrency:
+    if offered_less(in_flight, concurrency):
         yield f"only {in_flight:.1f} of {concurrency} requests were in flight on average"

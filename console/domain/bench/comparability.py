@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from .limited_sides import client_obstacles
 from .result import BenchResult, Context
 
 MOST_FAILED = 0.01
@@ -37,6 +38,7 @@ def obstacles(a: Sequence[BenchResult], b: Sequence[BenchResult]) -> tuple[str, 
     found = [
         sentence for name, side in (("A", a), ("B", b)) for each in side for sentence in _flaws(name, each)
     ]
+    found += client_obstacles(a, b)
     found += [sentence for first, second in product(a, b) for sentence in _differences(first, second)]
     found += [f"within one side {sentence}" for side in (a, b) for sentence in _unlike_repeats(side)]
     return tuple(dict.fromkeys(found))
@@ -101,8 +103,6 @@ def _flaws(name: str, result: BenchResult) -> Iterator[str]:
         yield f"a prefix cache served {context.cached_share:.0%} of the prompt tokens of {name}"
     if had_others(context):
         yield f"others had {context.other_load:.1f} requests in flight during {name}"
-    if result.client.limited:
-        yield f"the client may have been the limit of {name}: {result.client.limited}"
     if context.verified is False:
         yield f"the servers of {name} did not run as its profile asks"
     if figures.ttft_ms.median is not None and figures.ttft_ms.median <= 0:

@@ -29,12 +29,14 @@ import msgspec
 
 from console.domain.errors import ConsoleError
 
+from .limited_sides import faster_though_limited, limit_notes, limited_sides
 from .result import BenchResult
 from .run_values import METRICS, Metric, sampling, value
 from .student import quantile
 
 Verdict = Literal["faster", "slower", "no difference shown"]
 """Of B, against A."""
+NO_VERDICT = "no verdict"
 ASSUMED_NOISE = 0.03
 """Standard deviation between runs, relative, where there is one run only."""
 FINEST = 0.001
@@ -64,12 +66,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     """The 95 % interval of the ratio."""
     high: float
-    verdict: Verdict
+    verdict: Verdict | None
+    """None: the client may have been what made the difference, or what hid one (limited_sides.py)."""
     smallest_pct: float
     """Half the interval's width, in % of A: a measured difference below it could not have been shown.
     A true one of just this size would have been shown in about half of such experiments."""
     notes: tuple[str, ...] = ()
-    """What the interval rests on where it does not rest on repeats."""
+    """What the interval rests on where it does not rest on repeats, and what limited a side."""
 
 
 class _Estimate(NamedTuple):
@@ -88,6 +91,8 @@ def compare(a: Sequence[BenchResult], b: Sequence[BenchResult], metric: Metric, 
     first, second = _estimate("A", a, metric, rng), _estimate("B", b, metric, rng)
     difference = second.mean - first.mean
     half = _half_width(first.terms + second.terms)
+    verdict = _verdict(difference, half, metric)
+    stands = not limited_sides(a, b) or _in_spite_of_limits(a, b, metric, verdict)
     return Comparison(
         metric=metric,
         a=_side(a, first),
@@ -95,9 +100,9 @@ def compare(a: Sequence[BenchResult], b: Sequence[BenchResult], metric: Metric, 
         ratio=exp(difference),
         low=exp(difference - half),
         high=exp(difference + half),
-        verdict=_verdict(difference, half, metric),
+        verdict=verdict if stands else None,
         smallest_pct=100 * (exp(half) - 1),
-        notes=tuple(note for name, side in (("A", a), ("B", b)) for note in _notes(name, side)),
+        notes=(*_notes("A", a), *_notes("B", b), *limit_notes(a, b)),
     )
 
 
@@ -111,6 +116,8 @@ def compare_all(a: Sequence[BenchResult], b: Sequence[BenchResult], seed: int = 
 def in_words(found: Comparison) -> str:
     """As `B is faster: +8.9 % (95 %: +6.2 to +11.7 %)`."""
     change = f"{_change(found.ratio)} % (95 %: {_change(found.low)} to {_change(found.high)} %)"
+    if found.verdict is None:
+        return f"{NO_VERDICT}: {change}; the client may have been the limit"
     if found.verdict != "no difference shown":
         return f"B is {found.verdict}: {change}"
     return f"no difference shown: {change}; only differences above {found.smallest_pct:.1f} % could have been"
@@ -151,6 +158,13 @@ def _verdict(difference: float, half: float, metric: Metric) -> Verdict:
         return "no difference shown"
     more_is_faster = metric == "output_throughput"
     return "faster" if (difference > 0) is more_is_faster else "slower"
+
+
+def _in_spite_of_limits(
+    a: Sequence[BenchResult], b: Sequence[BenchResult], metric: Metric, verdict: Verdict
+) -> bool:
+    shown = metric == "output_throughput" and verdict != "no difference shown"
+    return shown and faster_though_limited(a, b) is not None
 
 
 def _notes(name: str, results: Sequence[BenchResult]) -> list[str]:

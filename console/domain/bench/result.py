@@ -68,6 +68,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     lag_max_ms: float | None
     limited: str | None = None
     """Why the client may have been the limit."""
+    offered_less: bool = False
+    """One of the reasons: too few requests were in flight, so that the server had less to do."""
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):

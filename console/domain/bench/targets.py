@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from .comparability import obstacles
-from .comparison import Comparison, compare
+from .comparison import NO_VERDICT, Comparison, compare
 from .result import BenchResult
 from .run_values import value
 
@@ -83,7 +83,7 @@ def _parts(found: Standing) -> Iterator[str]:
         yield f"{rate}, {share} % of the target of {found.target:,.0f}"
     for comparison, other in ((found.last, "last"), (found.best, "best")):
         if comparison is not None and not (other == "best" and comparison == found.last):
-            yield f"{100 * (comparison.ratio - 1):+.0f} % on the {other} ({comparison.verdict})"
+            yield f"{100 * (comparison.ratio - 1):+.0f} % on the {other} ({comparison.verdict or NO_VERDICT})"
 
 
 def _against(other: BenchResult | None, result: BenchResult, seed: int) -> Comparison | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from console.domain.bench.comparability import changed_settings, several_settings
-from console.domain.bench.comparison import Comparison, Side
+from console.domain.bench.comparison import NO_VERDICT, Comparison, Side
 from console.domain.bench.result import BenchResult
 from console.domain.bench.run_values import Metric
 
@@ -25,8 +25,13 @@ NAMES: dict[Metric, str] = {
 }
 NAME_WIDTH = 16
 SIDE_WIDTH = 24
-TONES = {"faster": "state-ready", "slower": "state-failed", "no difference shown": "muted"}
-SIGNS = {"faster": "+", "slower": "-", "no difference shown": "="}
+TONES = {
+    "faster": "state-ready",
+    "slower": "state-failed",
+    "no difference shown": "muted",
+    NO_VERDICT: "muted",
+}
+SIGNS = {"faster": "+", "slower": "-", "no difference shown": "=", NO_VERDICT: "?"}
 METHOD = (
     "Intervals are of 95%: of five metrics one may mislead in a fifth of the comparisons, so decide before"
     " which one counts."
@@ -88,10 +93,10 @@ def _metric(each: Comparison, *, verdicts: bool, wide: bool) -> Iterator[Paragra
     values = (Span(_side(each, each.a, wide)), Span(_side(each, each.b, wide)))
     yield Paragraph(head=(Span(f"{NAMES[each.metric]:<{NAME_WIDTH}}"), *values, change, interval))
     if verdicts:
-        sign, tone = SIGNS[each.verdict], TONES[each.verdict]
-        said = f"{sign} {each.verdict}"
+        verdict = each.verdict or NO_VERDICT
+        said = f"{SIGNS[verdict]} {verdict}"
         least = f"  smallest detectable: {each.smallest_pct:.1f}%"
-        yield Paragraph(head=(Span(" " * NAME_WIDTH), Span(said, tone), Span(least, "muted")))
+        yield Paragraph(head=(Span(" " * NAME_WIDTH), Span(said, TONES[verdict]), Span(least, "muted")))
 
 
 def _side(each: Comparison, side: Side, wide: bool) -> str:

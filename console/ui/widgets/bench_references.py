@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from console.domain.bench.comparability import obstacles
-from console.domain.bench.comparison import Comparison
+from console.domain.bench.comparison import NO_VERDICT, Comparison
 from console.domain.bench.result import BenchResult
 from console.domain.bench.targets import standing
 
@@ -49,7 +49,7 @@ def _own(
     label: str, comparison: Comparison | None, other: BenchResult | None, result: BenchResult
 ) -> Iterator[Reference]:
     if comparison is not None and other is not None:
-        said = f"{comparison.verdict}, {ago(other.at, result.at)}"
+        said = f"{comparison.verdict or NO_VERDICT}, {ago(other.at, result.at)}"
         yield Reference(label, _throughput(other), said)
 
 
