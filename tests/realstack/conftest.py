@@ -1,4 +1,4 @@
-"""One real deployment for all tests of this folder: most of a minute to start, two cores even while idle."""
+"""One real deployment for all tests of this folder: most of a minute to start, and half a core while idle."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from tests.realstack.stack import RealStack
 def real_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStack]:
     """Prefill, decode and router, ready."""
     with RealStack(tmp_path_factory.mktemp("realstack")) as stack:
+        stack.wait_ready()
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStack]:
+    """One server without a router, ready."""
+    with RealStack(tmp_path_factory.mktemp("single"), roles=("single",)) as stack:
         stack.wait_ready()
         yield stack
 

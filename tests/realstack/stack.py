@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,6 +104,14 @@ class RealServer:
             return False
         return True
 
+    def flush_cache(self, timeout_s: float) -> None:
+        """Have it forget its prefixes, which it refuses while a request is under way. Raises OSError."""
+        for _ in _until(timeout_s):
+            with contextlib.suppress(urllib.error.HTTPError):
+                fetch(f"http://127.0.0.1:{self.port}/flush_cache", timeout_s, {})
+                return
+        raise TimeoutError(f"{self.role} has not flushed its cache within {timeout_s:g} s")
+
     def signal_group(self, number: signal.Signals) -> None:
         """Send a signal to the whole session; nothing when none of it is left."""
         with contextlib.suppress(ProcessLookupError):
@@ -159,6 +168,12 @@ class RealStack:
         usage = answer["usage"]
         text: str = answer["choices"][0]["text"]
         return Completion(text, usage["prompt_tokens"], usage["completion_tokens"])
+
+    def flush_caches(self, timeout_s: float = 10.0) -> None:
+        """Have every server forget its prefixes. Raises OSError where one stays busy."""
+        for server in self.servers.values():
+            if server.role != "router":
+                server.flush_cache(timeout_s)
 
     def stop(self, grace_s: float = 20.0) -> None:
         """End what was started: SIGTERM, then SIGKILL for what is left. An idle server takes 16 s to end."""

@@ -1,7 +1,8 @@
 """The console's load generator and sglang's own client, asked for the same load of the same server.
 
 shape = Shape(input_tokens=128, output_tokens=32, concurrency=4, requests=16)
-ours, theirs = by_generator(shape, port), by_sglang(shape, port, folder)
+with SglangsClient(folder) as sglangs_client:
+    ours, theirs = by_generator(shape, port), sglangs_client.measure(shape, port)
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from tests.realstack.stack import HOME
 
 LIMIT_S = 180.0
 PYTHON = HOME / "venv/bin/python"
+SHIMS = {"PYTHONPATH": str(HOME / "shims")}
+RESULT = "result.jsonl"
 
 Figures = dict[str, Any]
 """By the names that sglang's client gives them in its JSONL."""
@@ -83,31 +86,69 @@ def _events(child: LoadChild) -> Iterator[LoadEvent]:
         child.close()
 
 
-def by_sglang(shape: Shape, port: int, folder: Path) -> Figures:
-    """sglang's client, with prompts made as the console makes them. Raises AssertionError."""
-    return sglangs_client(asyncio.run(made_prompts(shape, port)), shape, port, folder)
+class SglangsClient:
+    """sglang's own client, imported once for all its loads (sglangs_client.py); `folder` is its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = folder / "client.log"
+
+    def __enter__(self) -> SglangsClient:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [PYTHON, "-u", Path(__file__).with_name("sglangs_client.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | SHIMS,
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def measure(self, shape: Shape, port: int) -> Figures:
+        """One load, with prompts made as the console makes them. Raises AssertionError with what it said."""
+        asked = asyncio.run(made_prompts(shape, port))
+        words = [*map(str, sglangs_words(asked, shape, port, self._folder))]
+        asks, answers = self._process.stdin, self._process.stdout
+        assert asks is not None
+        assert answers is not None
+        asks.write(json.dumps(words) + "\n")
+        asks.flush()
+        assert select.select([answers], [], [], LIMIT_S)[0], self._log.read_text()
+        assert answers.readline() == "done\n", self._log.read_text()
+        return sglangs_figures(self._folder)
 
 
 def sglangs_client(asked: Iterable[str], shape: Shape, port: int, folder: Path) -> Figures:
-    """The same with any prompts.
+    """One load by sglang's client, started for it alone, with any prompts. Raises AssertionError."""
+    run([PYTHON, "-m", "sglang.benchmark.serving", *sglangs_words(asked, shape, port, folder)], **SHIMS)
+    return sglangs_figures(folder)
+
+
+def sglangs_words(asked: Iterable[str], shape: Shape, port: int, folder: Path) -> list[str | Path]:
+    """The words to start it with; its prompts are written, and no figures are left of another load.
 
     Its warm-up sends its first prompt and measures it again, from the prefix cache: it starts without one.
     """
-    dataset, told = folder / "prompts.jsonl", folder / "result.jsonl"
+    dataset = folder / "prompts.jsonl"
     dataset.write_text("".join(map(_conversation, asked)))
-    told.unlink(missing_ok=True)
-    run(
-        [
-            *(PYTHON, "-m", "sglang.benchmark.serving", "--backend", "sglang-oai"),
-            *("--base-url", f"http://127.0.0.1:{port}", "--model", HOME / "model"),
-            *("--dataset-name", "custom", "--dataset-path", dataset),
-            *("--sharegpt-output-len", str(shape.output_tokens), "--num-prompts", str(shape.requests)),
-            *("--max-concurrency", str(shape.concurrency), "--warmup-requests", "0"),
-            *("--output-file", told, "--disable-tqdm"),
-        ],
-        PYTHONPATH=str(HOME / "shims"),
-    )
-    found: Figures = json.loads(told.read_text())
+    (folder / RESULT).unlink(missing_ok=True)
+    return [
+        *("--backend", "sglang-oai", "--base-url", f"http://127.0.0.1:{port}", "--model", HOME / "model"),
+        *("--dataset-name", "custom", "--dataset-path", dataset),
+        *("--sharegpt-output-len", str(shape.output_tokens), "--num-prompts", str(shape.requests)),
+        *("--max-concurrency", str(shape.concurrency), "--warmup-requests", "0"),
+        *("--output-file", folder / RESULT, "--disable-tqdm"),
+    ]
+
+
+def sglangs_figures(folder: Path) -> Figures:
+    """What it has written of its load."""
+    found: Figures = json.loads((folder / RESULT).read_text())
     return found
 
 
