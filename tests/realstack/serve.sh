@@ -13,7 +13,7 @@ shift 2
 : "${ROUTER_PORT:=30000}" "${ROUTER_METRICS_PORT:=29000}"
 
 export PYTHONPATH=$here/shims SGLANG_USE_CPU_ENGINE=1 NIXL_HOST_MEMORY=1 UCX_TLS=tcp,self,sm
-# Two servers spin on their queues; with more threads than cores left, torch takes 20 times as long for a token.
+# With more threads than cores are left, torch takes 20 times as long for a token.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 server() {
