@@ -91,8 +91,10 @@ async def proof_of(client: SglangClient, profile: Profile) -> Proof:
     return await prove(client, profile, time.time, LIMIT_S)
 
 
-async def test_the_pair_is_proven(client: SglangClient, profile: Profile) -> None:
+async def test_the_pair_is_proven(real_stack: RealStack, client: SglangClient, profile: Profile) -> None:
     for _ in range(2):
+        # A page is one token on the CPU, and one prompt in sixteen begins with the digit of another.
+        real_stack.flush_caches()
         proof = await proof_of(client, profile)
         assert proof.passed, proof.sentence
         assert proof.completion_tokens == 16

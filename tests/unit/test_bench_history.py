@@ -154,6 +154,24 @@ async def test_two_are_compared_with_intervals_and_a_verdict_in_a_word(
         assert isinstance(it.app.screen, BenchHistoryScreen)
 
 
+async def test_a_side_is_faster_though_the_client_was_its_limit_and_of_its_latencies_nothing_is_said() -> (
+    None
+):
+    late = result("fast", pace=0.01, limited="its loop lagged 1.9 ms at p95, above 1 ms")
+    async with bench_seat(CannedBencher([late, *HISTORY]), size=(80, 24)) as it:
+        await listed(it)
+        await it.press("down", "down", "down", "space", "home", "space", "enter")
+        await compared(it)
+        await it.shows(
+            "B ! CLIENT it may have been the limit: its loop lagged 1.9 ms at p95, above 1 ms",
+            "+ faster smallest detectable:",
+            "? no verdict smallest detectable:",
+            "the client may have been the limit of B, which may be faster still",
+        )
+        assert "= no difference shown" not in it.said()
+        assert it.buttons() == ["[Close]"]
+
+
 async def test_one_marked_is_compared_with_the_one_under_the_mark() -> None:
     async with bench_seat() as it:
         await listed(it)
