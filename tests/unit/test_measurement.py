@@ -293,6 +293,12 @@ class TestClient:
         busy = msgspec.structs.replace(DONE, cpu_pct=93.0)
         found = await bench.measured(*WHOLE[:-1], busy)
         assert found.client.limited == "the busiest worker took 93 % of a core, above 70 %"
+        assert not found.client.offered_less
+
+    async def test_too_few_in_flight_is_told_apart_from_a_client_that_is_late(self, bench: Bench) -> None:
+        client = (await bench.measured(*WHOLE, concurrency=4)).client
+        assert client.limited == "only 1.0 of 4 requests were in flight on average"
+        assert client.offered_less
 
 
 class TestEnd:

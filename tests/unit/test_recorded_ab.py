@@ -21,6 +21,9 @@ A = tuple(bench_result(f"a{n}", rate=1000.0 + n) for n in range(3))
 B = tuple(bench_result(f"b{n}", rate=1200.0 + n) for n in range(3))
 BOTH = ABFinding(concurrency=16, comparisons=compare_all(A, B))
 OTHER_MODEL = msgspec.structs.replace(BOTH, obstacles=("the model differs",))
+WITHOUT_VERDICT = msgspec.structs.replace(
+    BOTH, comparisons=tuple(msgspec.structs.replace(each, verdict=None) for each in BOTH.comparisons)
+)
 END = ABResult(
     profile_a="pd-ll",
     profile_b="pd-mtp",
@@ -77,6 +80,11 @@ def changed(**fields: Any) -> ABResult:
             changed(findings=(OTHER_MODEL,)),
             "failed",
             "A = pd-ll, B = pd-mtp; C=16: not comparable: the model differs; 1 setting differs",
+        ),
+        (
+            changed(findings=(WITHOUT_VERDICT,)),
+            "failed",
+            "A = pd-ll, B = pd-mtp; C=16: no verdict: ",
         ),
         (changed(findings=()), "failed", "A = pd-ll, B = pd-mtp; nothing to compare"),
     ],

@@ -37,6 +37,11 @@ class ABFinding(msgspec.Struct, frozen=True, kw_only=True):
     obstacles: tuple[str, ...] = ()
     """Why the sides cannot be compared here, beside the settings that are the experiment: no verdict."""
 
+    @property
+    def answered(self) -> bool:
+        """There is a verdict on the output throughput."""
+        return not self.obstacles and bool(self.comparisons) and self.comparisons[0].verdict is not None
+
 
 class ABResult(msgspec.Struct, frozen=True, kw_only=True):
     """The end; the results have been told and kept before."""
@@ -62,9 +67,9 @@ class ABResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Both sides were measured, can be compared at each concurrency, and what ran before runs again."""
-        compared = bool(self.findings) and not any(found.obstacles for found in self.findings)
-        return self.stopped is None and compared and self.runs_again
+        """There is a verdict at each concurrency, and what ran before runs again."""
+        answered = bool(self.findings) and all(found.answered for found in self.findings)
+        return self.stopped is None and answered and self.runs_again
 
 
 ABEvent = ABSwitch | PlanEvent | BenchEvent | ABResult
